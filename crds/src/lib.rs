@@ -1,1 +1,3 @@
-//! Placeholder of the crate's documentation.
+//! Types of the API group `cache.wellcake.io`.
+
+pub mod v1beta1;
