@@ -20,7 +20,8 @@ pub const PROACTIVE_ROLLOUT: &str = "valkey.wellcake.io/proactive-rollout";
 /// On a ValkeyCluster: `true` or `false` forces the recovery from a lost majority on or off; else the profile decides.
 pub const QUORUM_TAKEOVER: &str = "valkey.wellcake.io/quorum-takeover";
 /// On a ValkeyCluster: exactly `true` accepts that asynchronous replication can lose the last writes of a Durable one.
-pub const ACCEPT_REPLICATION_DURABILITY_RISK: &str = "valkey.wellcake.io/accept-replication-durability-risk";
+pub const ACCEPT_REPLICATION_DURABILITY_RISK: &str =
+    "valkey.wellcake.io/accept-replication-durability-risk";
 
 /// On a pod template: digest of the configuration that the pod starts with.
 pub const CONFIG_HASH: &str = "valkey.wellcake.io/config-hash";

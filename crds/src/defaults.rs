@@ -10,8 +10,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 use crate::v1beta1::{
-    BackupSpec, CertIssuerRef, Profile, SentinelSpec, StorageMedium, StorageMode, TlsSpec, Topology,
-    ValkeyClusterSpec,
+    BackupSpec, CertIssuerRef, Profile, SentinelSpec, StorageMedium, StorageMode, TlsSpec,
+    Topology, ValkeyClusterSpec,
 };
 
 /// Share of `limits.memory` that becomes `maxmemory`, in percent, unless `spec.config` sets it.
@@ -27,7 +27,9 @@ pub fn data_pods(spec: &ValkeyClusterSpec) -> u32 {
     match spec.topology {
         Topology::Standalone => 1,
         Topology::Replication | Topology::Sentinel => count(spec.replicas).max(1),
-        Topology::Cluster => shards(spec).saturating_mul(replicas_per_shard(spec).saturating_add(1)),
+        Topology::Cluster => {
+            shards(spec).saturating_mul(replicas_per_shard(spec).saturating_add(1))
+        }
     }
 }
 
@@ -73,7 +75,9 @@ pub fn storage(spec: &ValkeyClusterSpec) -> EffectiveStorage {
         (StorageMedium::Disk, None) => default_mode(spec.profile),
     };
     EffectiveStorage {
-        size: block.and_then(|s| s.size.clone()).unwrap_or_else(|| default_size(spec.profile)),
+        size: block
+            .and_then(|s| s.size.clone())
+            .unwrap_or_else(|| default_size(spec.profile)),
         storage_class_name: block.and_then(|s| s.storage_class_name.clone()),
         mode,
         medium,
@@ -131,7 +135,9 @@ pub fn metrics_enabled(spec: &ValkeyClusterSpec) -> bool {
 
 /// Sentinels that must agree: a majority when absent.
 pub fn sentinel_quorum(sentinel: &SentinelSpec) -> u32 {
-    sentinel.quorum.map_or_else(|| count(sentinel.replicas) / 2 + 1, count)
+    sentinel
+        .quorum
+        .map_or_else(|| count(sentinel.replicas) / 2 + 1, count)
 }
 
 /// Image of the Sentinels: that of the servers when absent.
@@ -178,12 +184,17 @@ pub fn disruption_budget(spec: &ValkeyClusterSpec) -> Option<Budget> {
 /// Peers that may reach the client port, if traffic is restricted: all pods of the namespace when none is named. The
 /// cluster's own pods and the operator come on top.
 pub fn allowed_peers(spec: &ValkeyClusterSpec) -> Option<Vec<NetworkPolicyPeer>> {
-    let policy = spec.network_policy.as_ref().filter(|policy| policy.enabled)?;
+    let policy = spec
+        .network_policy
+        .as_ref()
+        .filter(|policy| policy.enabled)?;
     if !policy.allow_from.is_empty() {
         return Some(policy.allow_from.clone());
     }
-    let whole_namespace =
-        NetworkPolicyPeer { pod_selector: Some(LabelSelector::default()), ..NetworkPolicyPeer::default() };
+    let whole_namespace = NetworkPolicyPeer {
+        pod_selector: Some(LabelSelector::default()),
+        ..NetworkPolicyPeer::default()
+    };
     Some(vec![whole_namespace])
 }
 

@@ -20,5 +20,8 @@ pub use schema::crds;
 
 /// Both CustomResourceDefinitions as one YAML stream, ready for `kubectl apply -f -`.
 pub fn crds_yaml() -> String {
-    schema::definitions().iter().map(|crd| format!("---\n{}", yaml::to_yaml(crd))).collect()
+    schema::definitions()
+        .iter()
+        .map(|crd| format!("---\n{}", yaml::to_yaml(crd)))
+        .collect()
 }

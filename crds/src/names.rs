@@ -25,7 +25,9 @@ pub enum ClusterNameError {
     #[error("the name of a ValkeyCluster is empty: give it a name of 1 to 40 characters")]
     Empty,
     /// The name is too long.
-    #[error("the name of a ValkeyCluster has {0} characters: use at most 40, so that names of Services and pods fit")]
+    #[error(
+        "the name of a ValkeyCluster has {0} characters: use at most 40, so that names of Services and pods fit"
+    )]
     TooLong(usize),
     /// The name has a character or a position that a Service's name cannot have.
     #[error(
@@ -51,7 +53,9 @@ impl ClusterName {
         if name.len() > Self::MAX_LEN {
             return Err(ClusterNameError::TooLong(name.len()));
         }
-        let label = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        let label = name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
         if !label || !name.starts_with(|c: char| c.is_ascii_lowercase()) || name.ends_with('-') {
             return Err(ClusterNameError::NotALabel);
         }
@@ -125,7 +129,8 @@ impl ClusterName {
 
     /// Secret that holds the default user's password in key `password`: the user's, or the generated one.
     pub fn auth_secret(&self, auth: Option<&AuthSpec>) -> String {
-        given(auth.and_then(|a| a.existing_secret.as_deref())).unwrap_or_else(|| self.generated_auth_secret())
+        given(auth.and_then(|a| a.existing_secret.as_deref()))
+            .unwrap_or_else(|| self.generated_auth_secret())
     }
 
     /// Secret that holds the certificate: the user's, or the one that cert-manager or the user fills.
@@ -199,7 +204,10 @@ mod tests {
     fn names_follow_rfc_1035_and_the_length_bound() {
         let longest = "a".repeat(ClusterName::MAX_LEN);
         for good in ["a", "api-cache", "x9", longest.as_str()] {
-            assert_eq!(ClusterName::parse(good).map(|n| n.as_str().to_owned()), Ok(good.to_owned()));
+            assert_eq!(
+                ClusterName::parse(good).map(|n| n.as_str().to_owned()),
+                Ok(good.to_owned())
+            );
         }
         let table = [
             ("", ClusterNameError::Empty),
@@ -220,7 +228,12 @@ mod tests {
     fn derived_names_of_the_longest_cluster_fit_kubernetes() {
         let name = ClusterName::parse(&"a".repeat(ClusterName::MAX_LEN)).expect("valid");
         // The controller revision label of a StatefulSet and the Jobs of a CronJob append up to 11 characters.
-        for workload in [name.stateful_set(), name.shard(999), name.sentinel(), name.backup()] {
+        for workload in [
+            name.stateful_set(),
+            name.shard(999),
+            name.sentinel(),
+            name.backup(),
+        ] {
             assert!(workload.len() <= 52, "{workload}");
         }
         let rest = [
@@ -246,8 +259,14 @@ mod tests {
     #[test]
     fn an_empty_secret_name_means_the_derived_one() {
         let name = ClusterName::parse("web").expect("valid");
-        let empty = AuthSpec { existing_secret: Some(String::new()), ..AuthSpec::default() };
-        let given = AuthSpec { existing_secret: Some("mine".into()), ..AuthSpec::default() };
+        let empty = AuthSpec {
+            existing_secret: Some(String::new()),
+            ..AuthSpec::default()
+        };
+        let given = AuthSpec {
+            existing_secret: Some("mine".into()),
+            ..AuthSpec::default()
+        };
         assert_eq!(name.auth_secret(None), "web-auth");
         assert_eq!(name.auth_secret(Some(&empty)), "web-auth");
         assert_eq!(name.auth_secret(Some(&given)), "mine");

@@ -37,16 +37,48 @@ const fn cluster(
     cel: &'static str,
     message: &'static str,
 ) -> Rule {
-    Rule { id, kind: Kind::Cluster, at, cel, message, field }
+    Rule {
+        id,
+        kind: Kind::Cluster,
+        at,
+        cel,
+        message,
+        field,
+    }
 }
 
-const fn acl(id: &'static str, at: &'static str, field: &'static str, cel: &'static str, message: &'static str) -> Rule {
-    Rule { id, kind: Kind::Acl, at, cel, message, field }
+const fn acl(
+    id: &'static str,
+    at: &'static str,
+    field: &'static str,
+    cel: &'static str,
+    message: &'static str,
+) -> Rule {
+    Rule {
+        id,
+        kind: Kind::Acl,
+        at,
+        cel,
+        message,
+        field,
+    }
 }
 
 /// All rules of both kinds.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
-    [&IDENTITY[..], &TOPOLOGY, &STORAGE, &DISRUPTION, &SOURCE, &BACKUP, &CONFIG, &CHANGES, &USERS].into_iter().flatten()
+    [
+        &IDENTITY[..],
+        &TOPOLOGY,
+        &STORAGE,
+        &DISRUPTION,
+        &SOURCE,
+        &BACKUP,
+        &CONFIG,
+        &CHANGES,
+        &USERS,
+    ]
+    .into_iter()
+    .flatten()
 }
 
 /// The name, which other names are made of.
@@ -54,7 +86,7 @@ const IDENTITY: [Rule; 2] = [
     cluster(
         "name-length",
         "",
-        "",
+        ".metadata.name",
         "self.metadata.name.size() <= 40",
         "metadata.name is too long: use at most 40 characters, so that the names of Services, pods and volumes made from \
          it fit",
@@ -62,7 +94,7 @@ const IDENTITY: [Rule; 2] = [
     cluster(
         "name-label",
         "",
-        "",
+        ".metadata.name",
         "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
         "metadata.name cannot name a Service: start with a lower-case letter and use only lower-case letters, digits and \
          '-' (no dots)",
@@ -144,8 +176,9 @@ const STORAGE: [Rule; 2] = [
         "storage-size",
         "spec.storage",
         ".size",
-        "!has(self.size) || quantity(string(self.size)).isGreaterThan(quantity('0'))",
-        "spec.storage.size must be more than 0, for example 10Gi",
+        "!has(self.size) || (isQuantity(string(self.size)) && \
+         quantity(string(self.size)).isGreaterThan(quantity('0')))",
+        "spec.storage.size must be a quantity above 0, for example 10Gi",
     ),
 ];
 
@@ -216,7 +249,7 @@ const SOURCE: [Rule; 3] = [
 ];
 
 /// Snapshots. Values that reach a command line hold nothing that a shell would interpret.
-const BACKUP: [Rule; 14] = [
+const BACKUP: [Rule; 15] = [
     cluster(
         "backup-target",
         "spec.backup",
@@ -232,38 +265,116 @@ const BACKUP: [Rule; 14] = [
         "spec.restoreFrom.sourceKey must hold {shard} for topology Cluster: it becomes each shard's number, so that every \
          shard loads its own snapshot",
     ),
-    cluster("restore-key", "spec.restoreFrom", ".sourceKey", S3_KEY, S3_KEY_MESSAGE),
-    cluster("backup-bucket", "spec.backup.s3", ".bucket", S3_BUCKET, S3_BUCKET_MESSAGE),
-    cluster("backup-endpoint", "spec.backup.s3", ".endpoint", S3_ENDPOINT, S3_ENDPOINT_MESSAGE),
-    cluster("backup-region", "spec.backup.s3", ".region", S3_REGION, S3_REGION_MESSAGE),
-    cluster("backup-prefix", "spec.backup.s3", ".prefix", S3_PREFIX, S3_PREFIX_MESSAGE),
-    cluster("backup-kms", "spec.backup.s3", ".kmsKeyId", S3_KMS, S3_KMS_MESSAGE),
-    cluster("restore-bucket", "spec.restoreFrom.s3", ".bucket", S3_BUCKET, S3_BUCKET_MESSAGE),
-    cluster("restore-endpoint", "spec.restoreFrom.s3", ".endpoint", S3_ENDPOINT, S3_ENDPOINT_MESSAGE),
-    cluster("restore-region", "spec.restoreFrom.s3", ".region", S3_REGION, S3_REGION_MESSAGE),
-    cluster("restore-prefix", "spec.restoreFrom.s3", ".prefix", S3_PREFIX, S3_PREFIX_MESSAGE),
-    cluster("restore-kms", "spec.restoreFrom.s3", ".kmsKeyId", S3_KMS, S3_KMS_MESSAGE),
-    cluster("backup-kms-unused", "spec.backup.s3", ".kmsKeyId", S3_KMS_USED, S3_KMS_USED_MESSAGE),
+    cluster(
+        "restore-key",
+        "spec.restoreFrom",
+        ".sourceKey",
+        S3_KEY,
+        S3_KEY_MESSAGE,
+    ),
+    cluster(
+        "backup-bucket",
+        "spec.backup.s3",
+        ".bucket",
+        S3_BUCKET,
+        S3_BUCKET_MESSAGE,
+    ),
+    cluster(
+        "backup-endpoint",
+        "spec.backup.s3",
+        ".endpoint",
+        S3_ENDPOINT,
+        S3_ENDPOINT_MESSAGE,
+    ),
+    cluster(
+        "backup-region",
+        "spec.backup.s3",
+        ".region",
+        S3_REGION,
+        S3_REGION_MESSAGE,
+    ),
+    cluster(
+        "backup-prefix",
+        "spec.backup.s3",
+        ".prefix",
+        S3_PREFIX,
+        S3_PREFIX_MESSAGE,
+    ),
+    cluster(
+        "backup-kms",
+        "spec.backup.s3",
+        ".kmsKeyId",
+        S3_KMS,
+        S3_KMS_MESSAGE,
+    ),
+    cluster(
+        "restore-bucket",
+        "spec.restoreFrom.s3",
+        ".bucket",
+        S3_BUCKET,
+        S3_BUCKET_MESSAGE,
+    ),
+    cluster(
+        "restore-endpoint",
+        "spec.restoreFrom.s3",
+        ".endpoint",
+        S3_ENDPOINT,
+        S3_ENDPOINT_MESSAGE,
+    ),
+    cluster(
+        "restore-region",
+        "spec.restoreFrom.s3",
+        ".region",
+        S3_REGION,
+        S3_REGION_MESSAGE,
+    ),
+    cluster(
+        "restore-prefix",
+        "spec.restoreFrom.s3",
+        ".prefix",
+        S3_PREFIX,
+        S3_PREFIX_MESSAGE,
+    ),
+    cluster(
+        "restore-kms",
+        "spec.restoreFrom.s3",
+        ".kmsKeyId",
+        S3_KMS,
+        S3_KMS_MESSAGE,
+    ),
+    cluster(
+        "backup-kms-unused",
+        "spec.backup.s3",
+        ".kmsKeyId",
+        S3_KMS_USED,
+        S3_KMS_USED_MESSAGE,
+    ),
+    cluster(
+        "restore-kms-unused",
+        "spec.restoreFrom.s3",
+        ".kmsKeyId",
+        S3_KMS_USED,
+        S3_KMS_USED_MESSAGE,
+    ),
 ];
 
 const S3_BUCKET: &str = "self.bucket.matches('^[A-Za-z0-9][A-Za-z0-9._-]*$')";
-const S3_BUCKET_MESSAGE: &str = "s3.bucket must start with a letter or digit and hold only letters, digits, '.', '_' and '-'";
-const S3_ENDPOINT: &str =
-    "!has(self.endpoint) || self.endpoint.matches('^(https?://[A-Za-z0-9._:\\\\[\\\\]-]+(/[A-Za-z0-9._/-]*)?)?$')";
+const S3_BUCKET_MESSAGE: &str =
+    "s3.bucket must start with a letter or digit and hold only letters, digits, '.', '_' and '-'";
+const S3_ENDPOINT: &str = "!has(self.endpoint) || self.endpoint.matches('^(https?://[A-Za-z0-9._:\\\\[\\\\]-]+(/[A-Za-z0-9._/-]*)?)?$')";
 const S3_ENDPOINT_MESSAGE: &str = "s3.endpoint must be a URL such as https://s3.example.com:9000";
 const S3_REGION: &str = "self.region.matches('^[A-Za-z0-9_-]+$')";
-const S3_REGION_MESSAGE: &str = "s3.region must hold only letters, digits, '_' and '-', for example us-east-1";
+const S3_REGION_MESSAGE: &str =
+    "s3.region must hold only letters, digits, '_' and '-', for example us-east-1";
 const S3_PREFIX: &str = "!has(self.prefix) || self.prefix.matches('^[A-Za-z0-9_./=+@:,-]*$')";
 const S3_PREFIX_MESSAGE: &str = "s3.prefix must hold only letters, digits and _ . / = + @ : , -";
 const S3_KEY: &str = "self.sourceKey.matches('^[A-Za-z0-9_./=+@:,{}-]+$')";
-const S3_KEY_MESSAGE: &str =
-    "spec.restoreFrom.sourceKey must hold only letters, digits and _ . / = + @ : , - and, for topology Cluster, {shard}";
+const S3_KEY_MESSAGE: &str = "spec.restoreFrom.sourceKey must hold only letters, digits and _ . / = + @ : , - and, for topology Cluster, {shard}";
 const S3_KMS: &str = "!has(self.kmsKeyId) || self.kmsKeyId.matches('^[A-Za-z0-9:/_-]*$')";
-const S3_KMS_MESSAGE: &str = "s3.kmsKeyId must be a key id, an ARN or an alias: letters, digits and : / _ -";
-const S3_KMS_USED: &str =
-    "!has(self.kmsKeyId) || self.kmsKeyId == '' || (has(self.encryption) && self.encryption == 'KMS')";
-const S3_KMS_USED_MESSAGE: &str =
-    "s3.kmsKeyId is not used unless s3.encryption is KMS: set encryption to KMS, or remove kmsKeyId";
+const S3_KMS_MESSAGE: &str =
+    "s3.kmsKeyId must be a key id, an ARN or an alias: letters, digits and : / _ -";
+const S3_KMS_USED: &str = "!has(self.kmsKeyId) || self.kmsKeyId == '' || (has(self.encryption) && self.encryption == 'KMS')";
+const S3_KMS_USED_MESSAGE: &str = "s3.kmsKeyId is not used unless s3.encryption is KMS: set encryption to KMS, or remove kmsKeyId";
 
 /// Directives. A map's keys have no length bound in the schema, so the names are checked character by character: an
 /// expression over the whole key would exceed the API server's cost limit.

@@ -20,6 +20,17 @@ pub const EMBEDDED: [&str; 7] = [
     "spec.networkPolicy.allowFrom",
 ];
 
+/// Where quantities stand; `{}` steps into a map's values.
+const QUANTITIES: [&str; 3] = [
+    "spec.storage.size",
+    "spec.resources.limits{}",
+    "spec.resources.requests{}",
+];
+
+/// What a quantity looks like (the form that Kubernetes' own generator of definitions writes).
+const QUANTITY: &str =
+    r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$";
+
 /// Both definitions as JSON: ValkeyCluster, then ValkeyACL.
 pub fn definitions() -> [Value; 2] {
     [
@@ -35,7 +46,9 @@ pub fn definitions() -> [Value; 2] {
 pub fn crds() -> [CustomResourceDefinition; 2] {
     definitions().map(|crd| match serde_json::from_value(crd) {
         Ok(crd) => crd,
-        Err(why) => unreachable!("a definition that was made from the type is not of the type: {why}"),
+        Err(why) => {
+            unreachable!("a definition that was made from the type is not of the type: {why}")
+        }
     })
 }
 
@@ -46,6 +59,11 @@ fn definition(kind: Kind, mut crd: Value) -> Value {
     for path in EMBEDDED {
         if let Some(node) = node_at(schema, path) {
             strip_inner_descriptions(node);
+        }
+    }
+    for path in QUANTITIES {
+        if let Some(node) = node_at(schema, path) {
+            node["pattern"] = json!(QUANTITY);
         }
     }
     schema["properties"]["metadata"] = metadata_schema();
@@ -82,13 +100,20 @@ fn tidy(schema: &mut Value) {
                 map.remove("title");
             }
             if let Some(Value::String(text)) = map.get_mut("description") {
-                *text = text.split("\n\n").map(|par| par.replace('\n', " ")).collect::<Vec<_>>().join("\n\n");
+                *text = text
+                    .split("\n\n")
+                    .map(|par| par.replace('\n', " "))
+                    .collect::<Vec<_>>()
+                    .join("\n\n");
             }
             map.values_mut().for_each(tidy);
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Number(number) => {
-            if let Some(whole) = number.as_f64().filter(|f| f.fract() == 0.0 && number.is_f64()) {
+            if let Some(whole) = number
+                .as_f64()
+                .filter(|f| f.fract() == 0.0 && number.is_f64())
+            {
                 *schema = json!(whole as i64);
             }
         }
@@ -96,13 +121,18 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// The schema node at a dotted path of property names; `[]` at the end of a name steps into the items.
+/// The schema node at a dotted path of property names; `[]` at the end of a name steps into a list's items, `{}` into a
+/// map's values.
 pub fn node_at<'a>(schema: &'a mut Value, path: &str) -> Option<&'a mut Value> {
     let mut node = schema;
     for name in path.split('.').filter(|name| !name.is_empty()) {
-        node = node.get_mut("properties")?.get_mut(name.trim_end_matches("[]"))?;
+        node = node
+            .get_mut("properties")?
+            .get_mut(name.trim_end_matches(['[', ']', '{', '}']))?;
         if name.ends_with("[]") {
             node = node.get_mut("items")?;
+        } else if name.ends_with("{}") {
+            node = node.get_mut("additionalProperties")?;
         }
     }
     Some(node)
@@ -135,7 +165,10 @@ fn children(properties: &mut Value, visit: fn(&mut Value)) {
 
 fn insert(schema: &mut Value, rule: &Rule) {
     let Some(node) = node_at(schema, rule.at) else {
-        unreachable!("rule {} stands on {}, which the schema does not have", rule.id, rule.at)
+        unreachable!(
+            "rule {} stands on {}, which the schema does not have",
+            rule.id, rule.at
+        )
     };
     let mut entry = Map::new();
     entry.insert("rule".to_owned(), json!(rule.cel));

@@ -77,11 +77,18 @@ fn inline(out: &mut String, value: &Value) {
 /// YAML's).
 fn scalar(s: &str) -> String {
     let plain_start = s.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/' || c == '.');
-    let plain_rest = s.chars().all(|c| c.is_ascii_alphanumeric() || " ._/()-".contains(c)) && !s.ends_with(' ');
+    let plain_rest = s
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || " ._/()-".contains(c))
+        && !s.ends_with(' ');
     let keyword = ["true", "false", "null", "yes", "no", "on", "off", "y", "n"]
         .iter()
         .any(|word| s.eq_ignore_ascii_case(word));
-    if plain_start && plain_rest && !keyword && !dotted_number(s) { s.to_owned() } else { Value::from(s).to_string() }
+    if plain_start && plain_rest && !keyword && !dotted_number(s) {
+        s.to_owned()
+    } else {
+        Value::from(s).to_string()
+    }
 }
 
 /// True for `.5`, `.inf` and `.nan`, which YAML reads as numbers.
@@ -107,15 +114,27 @@ mod tests {
     #[test]
     fn nested_maps_and_lists_keep_their_shape() {
         let value = json!({"a": {"b": [1, {"c": "x", "d": []}, [2]]}, "e": {}, "f": null});
-        assert_eq!(to_yaml(&value), "a:\n  b:\n  - 1\n  - c: x\n    d: []\n  - - 2\ne: {}\nf: null\n");
+        assert_eq!(
+            to_yaml(&value),
+            "a:\n  b:\n  - 1\n  - c: x\n    d: []\n  - - 2\ne: {}\nf: null\n"
+        );
     }
 
     #[test]
     fn strings_that_yaml_would_misread_are_quoted() {
-        for misread in ["true", "No", "1", "1.5", ".5", ".inf", "", "a: b", "# a", "- a", "a\nb", "0x1f", "~", "*a", "x "] {
+        for misread in [
+            "true", "No", "1", "1.5", ".5", ".inf", "", "a: b", "# a", "- a", "a\nb", "0x1f", "~",
+            "*a", "x ",
+        ] {
             assert!(scalar(misread).starts_with('"'), "{misread}");
         }
-        for plain in ["abc", ".spec.topology", "apiextensions.k8s.io/v1", "v1alpha1", "two words"] {
+        for plain in [
+            "abc",
+            ".spec.topology",
+            "apiextensions.k8s.io/v1",
+            "v1alpha1",
+            "two words",
+        ] {
             assert_eq!(scalar(plain), plain);
         }
     }

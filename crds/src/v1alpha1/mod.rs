@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use k8s_openapi::NamespaceResourceScope;
-use kube::core::ObjectMeta;
 use kube::Resource;
+use kube::core::ObjectMeta;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -79,17 +79,35 @@ macro_rules! kind {
 
         impl From<$kind> for v1beta1::$kind {
             fn from(old: $kind) -> Self {
-                Self { metadata: old.metadata, spec: old.spec, status: old.status }
+                Self {
+                    metadata: old.metadata,
+                    spec: old.spec,
+                    status: old.status,
+                }
             }
         }
 
         impl From<v1beta1::$kind> for $kind {
             fn from(hub: v1beta1::$kind) -> Self {
-                Self { metadata: hub.metadata, spec: hub.spec, status: hub.status }
+                Self {
+                    metadata: hub.metadata,
+                    spec: hub.spec,
+                    status: hub.status,
+                }
             }
         }
     };
 }
 
-kind!(ValkeyCluster, "valkeyclusters", v1beta1::ValkeyClusterSpec, v1beta1::ValkeyClusterStatus);
-kind!(ValkeyACL, "valkeyacls", v1beta1::ValkeyACLSpec, v1beta1::ValkeyACLStatus);
+kind!(
+    ValkeyCluster,
+    "valkeyclusters",
+    v1beta1::ValkeyClusterSpec,
+    v1beta1::ValkeyClusterStatus
+);
+kind!(
+    ValkeyACL,
+    "valkeyacls",
+    v1beta1::ValkeyACLSpec,
+    v1beta1::ValkeyACLStatus
+);

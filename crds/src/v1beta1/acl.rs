@@ -19,14 +19,23 @@ use super::PasswordSecret;
     status = "ValkeyACLStatus",
     derive = "PartialEq",
     doc = "Users of a ValkeyCluster and what each may do.",
-    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.clusterRef.name", description = "The cluster"),
+    printcolumn(
+        name = "Cluster",
+        type_ = "string",
+        json_path = ".spec.clusterRef.name",
+        description = "The cluster"
+    ),
     printcolumn(
         name = "Users",
         type_ = "integer",
         json_path = ".status.appliedUserCount",
         description = "Users that the servers have"
     ),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ValkeyACLSpec {
@@ -48,7 +57,10 @@ pub struct ValkeyACLSpec {
 #[schemars(inline)]
 pub struct ClusterRef {
     /// Name of the ValkeyCluster, in the same namespace. Required.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
     pub name: String,
 }
 
@@ -57,9 +69,12 @@ pub struct ClusterRef {
 #[serde(rename_all = "camelCase")]
 #[schemars(inline)]
 pub struct ValkeyACLUser {
-    /// Name of the user. Required; no blanks. The names `default`, `replicator`, `sentinel-user` and `valkey-operator`
+    /// Name of the user. Required; no blanks, quotes or backslashes. The names `default`, `replicator`, `sentinel-user` and `valkey-operator`
     /// are the operator's.
-    #[schemars(length(min = 1, max = 128), regex(pattern = r"^[^\s\x00-\x1f\x7f]+$"))]
+    #[schemars(
+        length(min = 1, max = 128),
+        regex(pattern = r#"^[^\s"'\\\x00-\x1f\x7f]+$"#)
+    )]
     pub name: String,
 
     /// What the user may do, in Valkey's ACL words, for example `on ~app:* +@read`. Default: `off`. Each time the user is

@@ -16,7 +16,9 @@ pub struct BackupSpec {
     #[serde(default = "default_schedule")]
     #[schemars(
         length(min = 1, max = 128),
-        regex(pattern = r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every [0-9a-z.]+|[0-9A-Za-z*?/,#-]+( +[0-9A-Za-z*?/,#-]+){4})$")
+        regex(
+            pattern = r"^(@(yearly|annually|monthly|weekly|daily|midnight|hourly)|@every [0-9a-z.]+|[0-9A-Za-z*?/,#-]+( +[0-9A-Za-z*?/,#-]+){4})$"
+        )
     )]
     pub schedule: String,
 
@@ -28,12 +30,18 @@ pub struct BackupSpec {
 
     /// Image of the step that takes the snapshot. Default, also when empty: `spec.image`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 512), regex(pattern = r"^([A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*)?$"))]
+    #[schemars(
+        length(max = 512),
+        regex(pattern = r"^([A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*)?$")
+    )]
     pub image: Option<String>,
 
     /// Image of the step that uploads. Default: `amazon/aws-cli:2.15.0`.
     #[serde(default = "default_aws_cli_image", rename = "awsCLIImage")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$"))]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$")
+    )]
     pub aws_cli_image: String,
 
     /// Where snapshots go. Required when `enabled` is true.
@@ -88,11 +96,15 @@ pub struct S3Spec {
     pub prefix: Option<String>,
 
     /// Name of a Secret in the same namespace with `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. Required.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
     pub credentials_secret: String,
 
     /// Encryption by the service: `AES256` (SSE-S3) or `KMS` (SSE-KMS). Default: none is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "S3Encryption")]
     pub encryption: Option<S3Encryption>,
 
     /// Id, ARN or alias of the KMS key. Default: the account's own key. Only with `encryption: KMS`.
@@ -116,7 +128,10 @@ pub struct RestoreSpec {
 
     /// Image of the step that downloads. Default: `amazon/aws-cli:2.15.0`.
     #[serde(default = "default_aws_cli_image", rename = "awsCLIImage")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$"))]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$")
+    )]
     pub aws_cli_image: String,
 }
 

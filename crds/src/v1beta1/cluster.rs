@@ -1,17 +1,22 @@
 //! The kind ValkeyCluster: what a user asks for.
 
+// Each printer column repeats the words `name` and `type_`, which clippy takes for one attribute given twice.
+#![allow(clippy::duplicated_attributes)]
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{
-    Affinity, PodSecurityContext, ResourceRequirements, SecurityContext, Toleration, TopologySpreadConstraint,
+    Affinity, PodSecurityContext, ResourceRequirements, SecurityContext, Toleration,
+    TopologySpreadConstraint,
 };
 use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    AuthSpec, BackupSpec, LoggingSpec, MetricsSpec, NetworkPolicySpec, PodDisruptionBudgetSpec, Profile,
-    ReplicateFromSpec, RestoreSpec, SentinelSpec, StorageSpec, TlsSpec, Topology, ValkeyClusterStatus, enabled,
+    AuthSpec, BackupSpec, LoggingSpec, MetricsSpec, NetworkPolicySpec, PodDisruptionBudgetSpec,
+    Profile, ReplicateFromSpec, RestoreSpec, SentinelSpec, StorageSpec, TlsSpec, Topology,
+    ValkeyClusterStatus, enabled,
 };
 
 /// When the kubelet pulls an image.
@@ -51,16 +56,35 @@ impl ImagePullPolicy {
     status = "ValkeyClusterStatus",
     derive = "PartialEq",
     doc = "A Valkey: one server, a primary with replicas, or a Valkey Cluster, run by the operator.",
-    printcolumn(name = "Topology", type_ = "string", json_path = ".spec.topology", description = "How the pods relate"),
+    printcolumn(
+        name = "Topology",
+        type_ = "string",
+        json_path = ".spec.topology",
+        description = "How the pods relate"
+    ),
     printcolumn(
         name = "Replicas",
         type_ = "integer",
         json_path = ".status.replicas",
         description = "Data pods that the spec asks for, in every topology"
     ),
-    printcolumn(name = "Ready", type_ = "integer", json_path = ".status.readyReplicas", description = "Ready data pods"),
-    printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase", description = "Short overview"),
-    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp")
+    printcolumn(
+        name = "Ready",
+        type_ = "integer",
+        json_path = ".status.readyReplicas",
+        description = "Ready data pods"
+    ),
+    printcolumn(
+        name = "Phase",
+        type_ = "string",
+        json_path = ".status.phase",
+        description = "Short overview"
+    ),
+    printcolumn(
+        name = "Age",
+        type_ = "date",
+        json_path = ".metadata.creationTimestamp"
+    )
 )]
 #[serde(rename_all = "camelCase")]
 pub struct ValkeyClusterSpec {
@@ -78,7 +102,10 @@ pub struct ValkeyClusterSpec {
     /// Image of the servers. Default: `valkey/valkey:8.0`. Changing it restarts the pods one by one, replicas first,
     /// the primary after a handover.
     #[serde(default = "default_image")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$"))]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$")
+    )]
     pub image: String,
 
     /// When images are pulled: `Always`, `Never` or `IfNotPresent`. Default: `IfNotPresent`.

@@ -28,6 +28,10 @@ pub struct PodDisruptionBudgetSpec {
 
 impl Default for PodDisruptionBudgetSpec {
     fn default() -> Self {
-        Self { enabled: true, max_unavailable: None, min_available: None }
+        Self {
+            enabled: true,
+            max_unavailable: None,
+            min_available: None,
+        }
     }
 }

@@ -24,5 +24,6 @@ pub struct LoggingSpec {
     /// Format of the log lines: `json`, `logfmt` or `legacy`. Default: what the server does by itself. Written only for
     /// servers that know the format; others keep theirs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LogFormat")]
     pub format: Option<LogFormat>,
 }

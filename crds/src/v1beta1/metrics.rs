@@ -15,7 +15,10 @@ pub struct MetricsSpec {
 
     /// Image of the exporter. Default: `oliver006/redis_exporter:v1.62.0`. Changing it restarts the pods one by one.
     #[serde(default = "default_image")]
-    #[schemars(length(min = 1, max = 512), regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$"))]
+    #[schemars(
+        length(min = 1, max = 512),
+        regex(pattern = r"^[A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*$")
+    )]
     pub image: String,
 
     /// Whether a ServiceMonitor of the Prometheus Operator is created. Default: `false`. Skipped where that kind is not
@@ -26,7 +29,11 @@ pub struct MetricsSpec {
 
 impl Default for MetricsSpec {
     fn default() -> Self {
-        Self { enabled: false, image: default_image(), service_monitor: false }
+        Self {
+            enabled: false,
+            image: default_image(),
+            service_monitor: false,
+        }
     }
 }
 

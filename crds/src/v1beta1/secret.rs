@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 #[schemars(inline)]
 pub struct PasswordSecret {
     /// Name of the Secret, in the same namespace. Required.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
     pub name: String,
 
     /// Key in the Secret that holds the raw password. Default: `password`.

@@ -18,13 +18,19 @@ pub struct AuthSpec {
     /// Name of a Secret in the same namespace whose key `password` holds the password. Default, also when empty: the
     /// operator creates the Secret `<name>-auth` with a random password of 32 characters and never overwrites it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
+    #[schemars(
+        length(max = 253),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    )]
     pub existing_secret: Option<String>,
 }
 
 impl Default for AuthSpec {
     fn default() -> Self {
-        Self { enabled: true, existing_secret: None }
+        Self {
+            enabled: true,
+            existing_secret: None,
+        }
     }
 }
 
@@ -46,7 +52,10 @@ pub struct TlsSpec {
     /// Name of a Secret in the same namespace with `tls.crt`, `tls.key` and `ca.crt`. Default, also when empty: the
     /// Secret `<name>-tls`, which `issuerRef` fills or which you create yourself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
+    #[schemars(
+        length(max = 253),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    )]
     pub existing_secret: Option<String>,
 
     /// Whether clients must present a certificate of the same CA (`tls-auth-clients yes`). Default: `false`, which asks
@@ -72,7 +81,10 @@ pub enum IssuerKind {
 #[schemars(inline)]
 pub struct CertIssuerRef {
     /// Name of the issuer. Required.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
     pub name: String,
 
     /// `Issuer` (same namespace) or `ClusterIssuer`. Default: `Issuer`.
@@ -82,6 +94,9 @@ pub struct CertIssuerRef {
     /// API group of the issuer, for issuers that are not cert-manager's own. Default, also when empty:
     /// `cert-manager.io`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
+    #[schemars(
+        length(max = 253),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    )]
     pub group: Option<String>,
 }

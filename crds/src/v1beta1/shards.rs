@@ -4,7 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Health of a shard.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[schemars(inline)]
 pub enum ShardHealth {
     /// Primary and all replicas are up.
@@ -32,7 +45,11 @@ pub struct ShardStatus {
     pub primary: Option<String>,
 
     /// Node id of that pod inside Valkey.
-    #[serde(default, skip_serializing_if = "Option::is_none", rename = "primaryNodeID")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "primaryNodeID"
+    )]
     pub primary_node_id: Option<String>,
 
     /// Names of the pods that replicate this primary.
@@ -51,6 +68,7 @@ pub struct ShardStatus {
 
     /// Ready, Degraded (primary up, a replica down), Down (primary does not answer) or Unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ShardHealth")]
     pub health: Option<ShardHealth>,
 
     /// Replication offset of the primary when it was last asked, in bytes.

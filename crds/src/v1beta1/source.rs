@@ -11,7 +11,10 @@ use super::PasswordSecret;
 #[schemars(inline)]
 pub struct ReplicateFromSpec {
     /// Name or IP address of the source primary. Required.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[A-Za-z0-9:]([A-Za-z0-9.:_-]*[A-Za-z0-9:.])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[A-Za-z0-9:]([A-Za-z0-9.:_-]*[A-Za-z0-9:.])?$")
+    )]
     pub host: String,
 
     /// Port of the source primary. Default: 6379.
@@ -41,7 +44,10 @@ pub struct ReplicateFromSpec {
 #[schemars(inline)]
 pub struct SourceCaSecret {
     /// Name of the Secret, in the same namespace. Required.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$")
+    )]
     pub name: String,
 
     /// Key in the Secret that holds the certificates in PEM form. Default: `ca.crt`.

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use super::{Intent, PrimaryDownFor, PrimaryRecord, ShardStatus};
 
 /// Short overview of a cluster, for people; decisions never read it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[schemars(inline)]
 pub enum Phase {
     /// Seen, nothing created yet.
@@ -45,6 +47,7 @@ impl Phase {
 pub struct ValkeyClusterStatus {
     /// Short overview: Pending, Creating, Ready, Updating, Failed or Hibernated. For people; use the conditions in scripts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Phase")]
     pub phase: Option<Phase>,
 
     /// Data pods that the spec asks for, computed for every topology (1 for Standalone, shards times one plus
@@ -127,7 +130,11 @@ pub struct ValkeyClusterStatus {
     pub last_password_rotation_token: Option<String>,
 
     /// SHA-256 of the server certificate that all pods use; a renewed certificate is loaded without a restart.
-    #[serde(default, skip_serializing_if = "Option::is_none", rename = "lastTLSCertFingerprint")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        rename = "lastTLSCertFingerprint"
+    )]
     pub last_tls_cert_fingerprint: Option<String>,
 
     /// Digest of the last configuration that every server accepted; what a refused directive is reverted to.

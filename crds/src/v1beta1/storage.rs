@@ -5,7 +5,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Which persistence files the server writes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum StorageMode {
@@ -33,7 +46,20 @@ impl StorageMode {
 }
 
 /// What the data directory is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[schemars(inline)]
 pub enum StorageMedium {
     /// One PersistentVolumeClaim per pod.
@@ -57,7 +83,10 @@ pub struct StorageSpec {
     /// StorageClass of the volumes. Default: the class that Kubernetes marks as default; an empty string asks for
     /// volumes that were created by hand. Cannot be changed, added or removed later.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 253), regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$"))]
+    #[schemars(
+        length(max = 253),
+        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$")
+    )]
     pub storage_class_name: Option<String>,
 
     /// Persistence: `rdb` (snapshots), `aof` (append-only file), `both` or `none`. Default when the storage block is

@@ -4,7 +4,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the pods of a cluster relate to each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[schemars(inline)]
 pub enum Topology {
     /// One pod.
@@ -41,7 +54,20 @@ impl Topology {
 }
 
 /// What the data is worth; chooses the defaults of persistence, eviction and volume size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[schemars(inline)]
 pub enum Profile {
     /// The data can be made again: no persistence, keys may be evicted, volumes of 1Gi.
@@ -81,13 +107,20 @@ pub struct SentinelSpec {
     /// Image of the Sentinel pods. Default, also when empty: `spec.image`. Changing it restarts the Sentinels one by
     /// one, no data pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 512), regex(pattern = r"^([A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*)?$"))]
+    #[schemars(
+        length(max = 512),
+        regex(pattern = r"^([A-Za-z0-9\[][A-Za-z0-9._/:@\[\]-]*)?$")
+    )]
     pub image: Option<String>,
 }
 
 impl Default for SentinelSpec {
     fn default() -> Self {
-        Self { replicas: default_sentinels(), quorum: None, image: None }
+        Self {
+            replicas: default_sentinels(),
+            quorum: None,
+            image: None,
+        }
     }
 }
 
