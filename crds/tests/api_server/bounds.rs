@@ -352,3 +352,35 @@ async fn usual_values_are_within_bounds() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn the_largest_objects_stay_within_the_cost_of_rules() {
+    in_namespace("largest", |server| async move {
+        let config: serde_json::Map<_, _> = (0..256)
+            .map(|i| (format!("{:a<45}{i:03}", ""), json!("v".repeat(64))))
+            .collect();
+        let answer = server
+            .offer(&cluster("v1beta1", json!({ "config": config })))
+            .await;
+        assert!(
+            answer.is_ok(),
+            "256 directives with names of 48 characters: {answer:?}"
+        );
+        let rules = "+get ".repeat(819);
+        let users: Vec<_> = (0..128)
+            .map(|i| json!({"name": format!("user{i}"), "rules": rules}))
+            .collect();
+        let answer = server
+            .offer(&acl(
+                "v1beta1",
+                json!({"clusterRef": {"name": "web"}, "users": users}),
+            ))
+            .await;
+        assert!(
+            answer.is_ok(),
+            "128 users with rules of 4095 characters: {:?}",
+            answer.err()
+        );
+    })
+    .await;
+}
