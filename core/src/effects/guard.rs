@@ -1,0 +1,109 @@
+//! Guards: what an effect was planned for, checked again right before it is done.
+
+use serde::{Deserialize, Serialize};
+
+use crate::facts::{Epoch, Observation, Offset, Ordinal, PodUid, Role, RunId, Tick};
+use crate::limits;
+
+/// What must still be true. Every part that is given is checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Guard {
+    /// Epoch of the primary record.
+    pub epoch: Option<Epoch>,
+    /// A pod with its uid.
+    pub pod: Option<(Ordinal, PodUid)>,
+    /// The server process of that pod, as seen at most [`limits::DESTRUCTIVE_AGE`] ago.
+    pub run: Option<RunId>,
+    /// That server must be a replica (true) or a primary (false).
+    pub replica: Option<bool>,
+    /// That server must not be behind this offset.
+    pub offset_floor: Option<Offset>,
+    /// A second pod with its uid: the primary that the first shall follow.
+    pub primary: Option<(Ordinal, PodUid)>,
+}
+
+/// Which part of a guard does not hold any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
+pub enum GuardFailure {
+    /// Another promotion was recorded.
+    #[error("another promotion was recorded meanwhile")]
+    Epoch,
+    /// The pod was replaced.
+    #[error("the pod was replaced meanwhile")]
+    Pod,
+    /// The server restarted, or was not seen lately.
+    #[error("the server restarted, or did not answer lately")]
+    Run,
+    /// The server has another role.
+    #[error("the server has another role meanwhile")]
+    Role,
+    /// The server's data is older than it was.
+    #[error("the server's data is behind what it was")]
+    Offset,
+    /// The primary to follow was replaced.
+    #[error("the primary to follow was replaced meanwhile")]
+    Primary,
+    /// The leadership under which the effect was planned is over.
+    #[error("this operator is not the leader any more")]
+    Leadership,
+}
+
+impl Guard {
+    /// Nothing to check but the leadership.
+    pub const NONE: Self = Self {
+        epoch: None,
+        pod: None,
+        run: None,
+        replica: None,
+        offset_floor: None,
+        primary: None,
+    };
+
+    /// Checks every part against what is known now.
+    pub fn check(&self, seen: &Observation, now: Tick) -> Result<(), GuardFailure> {
+        if let Some(epoch) = self.epoch
+            && seen.record.map_or(Epoch(0), |r| r.epoch) != epoch
+        {
+            return Err(GuardFailure::Epoch);
+        }
+        if let Some((ordinal, uid)) = self.pod {
+            if !is_pod(seen, ordinal, uid) {
+                return Err(GuardFailure::Pod);
+            }
+            self.check_server(seen, ordinal, now)?;
+        }
+        match self.primary {
+            Some((ordinal, uid)) if !is_pod(seen, ordinal, uid) => Err(GuardFailure::Primary),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_server(
+        &self,
+        seen: &Observation,
+        ordinal: Ordinal,
+        now: Tick,
+    ) -> Result<(), GuardFailure> {
+        let Some(run) = self.run else { return Ok(()) };
+        let server = seen
+            .server(ordinal, now, limits::DESTRUCTIVE_AGE)
+            .filter(|server| server.run == run)
+            .ok_or(GuardFailure::Run)?;
+        if self
+            .replica
+            .is_some_and(|replica| replica == matches!(server.role, Role::Primary))
+        {
+            return Err(GuardFailure::Role);
+        }
+        if self.offset_floor.is_some_and(|floor| server.offset < floor) {
+            return Err(GuardFailure::Offset);
+        }
+        Ok(())
+    }
+}
+
+fn is_pod(seen: &Observation, ordinal: Ordinal, uid: PodUid) -> bool {
+    seen.pod(ordinal)
+        .and_then(|pod| pod.object.value())
+        .is_some_and(|object| object.uid == uid)
+}

@@ -1,0 +1,262 @@
+//! Effects: what a decision asks the interpreter to do, each with the guard under which it may be done.
+
+mod guard;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+pub use guard::{Guard, GuardFailure};
+
+use crate::facts::{Object, Ordinal, Record, RoleLabel, Tick};
+use crate::reasons::Reason;
+
+/// Which of the two client Services.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Route {
+    /// `<name>`.
+    Client,
+    /// `<name>-primary`.
+    Primary,
+}
+
+/// One action. There is none that could delete data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Verb {
+    /// Creates the Secrets that are missing; never changes one.
+    CreateCredentials,
+    /// Applies an object as it is rendered from the spec.
+    Apply(Object),
+    /// Deletes an object that is ours and no longer wanted.
+    Delete(Object),
+    /// Points a Service at a pod.
+    SetRoute {
+        /// The Service.
+        route: Route,
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// Writes the primary record to the status, before the promotion that it announces.
+    RecordPrimary {
+        /// The record.
+        record: Record,
+        /// Whether this serves the annotation `valkey.wellcake.io/promote`, whose value is remembered with it.
+        by_order: bool,
+    },
+    /// Writes (or takes away) the marker that the recorded primary does not serve.
+    MarkPrimaryDown {
+        /// Whether it is down.
+        down: bool,
+    },
+    /// Sets the role label of a pod.
+    SetLabel {
+        /// The pod.
+        pod: Ordinal,
+        /// The label.
+        label: RoleLabel,
+    },
+    /// `REPLICAOF NO ONE`.
+    Promote {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// `REPLICAOF` the address of another pod.
+    Follow {
+        /// The pod.
+        pod: Ordinal,
+        /// The primary.
+        primary: Ordinal,
+    },
+    /// `CONFIG SET port 6379`: lets clients and replicas in.
+    Open {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// `CLIENT KILL TYPE normal`, the operator's own connections excepted: clients that hold on to a demoted primary.
+    CloseClients {
+        /// The pod.
+        pod: Ordinal,
+    },
+}
+
+/// The kinds of effects, for metrics, permissions and generated references.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// [`Verb::CreateCredentials`].
+    CreateCredentials,
+    /// [`Verb::Apply`].
+    Apply,
+    /// [`Verb::Delete`].
+    Delete,
+    /// [`Verb::SetRoute`].
+    SetRoute,
+    /// [`Verb::RecordPrimary`].
+    RecordPrimary,
+    /// [`Verb::MarkPrimaryDown`].
+    MarkPrimaryDown,
+    /// [`Verb::SetLabel`].
+    SetLabel,
+    /// [`Verb::Promote`].
+    Promote,
+    /// [`Verb::Follow`].
+    Follow,
+    /// [`Verb::Open`].
+    Open,
+    /// [`Verb::CloseClients`].
+    CloseClients,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 11] = [
+        Self::CreateCredentials,
+        Self::Apply,
+        Self::Delete,
+        Self::SetRoute,
+        Self::RecordPrimary,
+        Self::MarkPrimaryDown,
+        Self::SetLabel,
+        Self::Promote,
+        Self::Follow,
+        Self::Open,
+        Self::CloseClients,
+    ];
+
+    /// Name in metrics and traces.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::CreateCredentials => "create_credentials",
+            Self::Apply => "apply",
+            Self::Delete => "delete",
+            Self::SetRoute => "set_route",
+            Self::RecordPrimary => "record_primary",
+            Self::MarkPrimaryDown => "mark_primary_down",
+            Self::SetLabel => "set_label",
+            Self::Promote => "promote",
+            Self::Follow => "follow",
+            Self::Open => "open",
+            Self::CloseClients => "close_clients",
+        }
+    }
+}
+
+/// How much harm an effect could do if it were wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Danger {
+    /// None that lasts.
+    Free,
+    /// Clients notice.
+    Disruptive,
+    /// Data of one pod is replaced by another's.
+    Destructive,
+}
+
+/// Which lane carries an effect out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Lane {
+    /// Records, promotions, routing: never waits for the other lane.
+    Safety,
+    /// Everything else.
+    Provisioning,
+}
+
+impl Verb {
+    /// Its kind.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::CreateCredentials => Kind::CreateCredentials,
+            Self::Apply(_) => Kind::Apply,
+            Self::Delete(_) => Kind::Delete,
+            Self::SetRoute { .. } => Kind::SetRoute,
+            Self::RecordPrimary { .. } => Kind::RecordPrimary,
+            Self::MarkPrimaryDown { .. } => Kind::MarkPrimaryDown,
+            Self::SetLabel { .. } => Kind::SetLabel,
+            Self::Promote { .. } => Kind::Promote,
+            Self::Follow { .. } => Kind::Follow,
+            Self::Open { .. } => Kind::Open,
+            Self::CloseClients { .. } => Kind::CloseClients,
+        }
+    }
+
+    /// Its danger.
+    pub const fn danger(self) -> Danger {
+        match self {
+            Self::Promote { .. } | Self::CloseClients { .. } => Danger::Disruptive,
+            Self::Follow { .. } => Danger::Destructive,
+            _ => Danger::Free,
+        }
+    }
+
+    /// Its lane.
+    pub const fn lane(self) -> Lane {
+        match self {
+            Self::CreateCredentials | Self::Apply(_) | Self::Delete(_) | Self::SetLabel { .. } => {
+                Lane::Provisioning
+            }
+            _ => Lane::Safety,
+        }
+    }
+}
+
+/// One effect of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Effect {
+    /// What to do.
+    pub verb: Verb,
+    /// What must still be true right before doing it.
+    pub guard: Guard,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// What a decision waits for, or why it refuses to act; `pod` is the pod in question, if there is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Note {
+    /// Why.
+    pub reason: Reason,
+    /// The pod.
+    pub pod: Option<Ordinal>,
+}
+
+/// Effects in the order in which they are to be done; a lane stops at the first that fails.
+pub type Effects = SmallVec<[Effect; 8]>;
+/// Notes.
+pub type Notes = SmallVec<[Note; 4]>;
+
+/// Answer of [`crate::step`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Decision {
+    /// What to do now.
+    pub effects: Effects,
+    /// What the decision waits for without a person.
+    pub waits: Notes,
+    /// What it refuses until a person or the world changes something.
+    pub refusals: Notes,
+    /// When to decide again even if nothing is seen to change.
+    pub wake: Option<Tick>,
+}
+
+impl Decision {
+    /// Notes a wait.
+    pub fn wait(&mut self, reason: Reason, pod: Option<Ordinal>) {
+        self.waits.push(Note { reason, pod });
+    }
+
+    /// Notes a refusal.
+    pub fn refuse(&mut self, reason: Reason, pod: Option<Ordinal>) {
+        self.refusals.push(Note { reason, pod });
+    }
+
+    /// Asks for an effect.
+    pub fn act(&mut self, verb: Verb, guard: Guard, reason: Reason) {
+        self.effects.push(Effect {
+            verb,
+            guard,
+            reason,
+        });
+    }
+
+    /// Asks for a decision at `at`, or earlier if one is asked for already.
+    pub fn wake_at(&mut self, at: Tick) {
+        self.wake = Some(self.wake.map_or(at, |w| w.min(at)));
+    }
+}

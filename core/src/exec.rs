@@ -1,0 +1,63 @@
+//! Rules for carrying out effects, without sockets or clocks: production and the model tester run the same code.
+
+use serde::{Deserialize, Serialize};
+
+use crate::effects::{Decision, Effect, GuardFailure, Lane};
+use crate::facts::{Hints, Observation, Tick};
+
+/// What entitles a process to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Authority {
+    /// Nothing does.
+    Follower,
+    /// It holds the lease.
+    Leader {
+        /// `leaseTransitions` of the lease.
+        epoch: u64,
+        /// When the process must stop acting unless the lease was renewed: before anybody else may take it.
+        valid_until: Tick,
+    },
+}
+
+impl Authority {
+    /// Whether the process may act at `now`.
+    pub fn holds(self, now: Tick) -> bool {
+        matches!(self, Self::Leader { valid_until, .. } if now < valid_until)
+    }
+}
+
+/// Whether an effect may be done now: the leadership holds and so does every part of its guard. `seen` must be the newest
+/// observation, the process's own acknowledged writes included.
+pub fn admit(
+    effect: &Effect,
+    seen: &Observation,
+    authority: Authority,
+    now: Tick,
+) -> Result<(), GuardFailure> {
+    if !authority.holds(now) {
+        return Err(GuardFailure::Leadership);
+    }
+    effect.guard.check(seen, now)
+}
+
+/// The effects of one lane in the order in which they are to be done. A lane stops at its first failure: later effects
+/// rely on earlier ones.
+pub fn lane(decision: &Decision, lane: Lane) -> impl Iterator<Item = &Effect> {
+    decision
+        .effects
+        .iter()
+        .filter(move |effect| effect.verb.lane() == lane)
+}
+
+/// Hints after a batch of the provisioning lane.
+#[must_use]
+pub fn after_batch(hints: Hints, failed: bool, now: Tick) -> Hints {
+    if failed {
+        Hints {
+            failed_at: Some(now),
+            failures: hints.failures.saturating_add(1),
+        }
+    } else {
+        Hints::default()
+    }
+}

@@ -1,0 +1,115 @@
+//! What the ValkeyCluster asks for and what its status remembers, without strings.
+
+use serde::{Deserialize, Serialize};
+use wellcake_crds::v1beta1::{Profile, Topology};
+
+use super::{ClaimUid, Epoch, Ordinal, PodUid, Replid};
+
+/// Fields that a user can set and that are not served: each creates nothing and is named in a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Unserved {
+    /// `spec.topology: Sentinel`.
+    Sentinel,
+    /// `spec.topology: Cluster`.
+    Cluster,
+    /// `spec.tls.enabled`.
+    Tls,
+    /// `spec.metrics.enabled`.
+    Metrics,
+    /// `spec.networkPolicy.enabled`.
+    NetworkPolicy,
+    /// `spec.backup.enabled`.
+    Backup,
+    /// `spec.restoreFrom`.
+    RestoreFrom,
+    /// `spec.replicateFrom`.
+    ReplicateFrom,
+    /// Annotation `valkey.wellcake.io/hibernate: "true"`.
+    Hibernate,
+}
+
+impl Unserved {
+    /// Where the user wrote it.
+    pub const fn field(self) -> &'static str {
+        match self {
+            Self::Sentinel => "spec.topology: Sentinel",
+            Self::Cluster => "spec.topology: Cluster",
+            Self::Tls => "spec.tls.enabled",
+            Self::Metrics => "spec.metrics.enabled",
+            Self::NetworkPolicy => "spec.networkPolicy.enabled",
+            Self::Backup => "spec.backup.enabled",
+            Self::RestoreFrom => "spec.restoreFrom",
+            Self::ReplicateFrom => "spec.replicateFrom",
+            Self::Hibernate => "annotation valkey.wellcake.io/hibernate",
+        }
+    }
+}
+
+/// How data survives a process or a volume.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Persistence {
+    /// Append-only file.
+    pub aof: bool,
+    /// Snapshots.
+    pub rdb: bool,
+    /// Whether pods have claims; else their volume goes with the pod.
+    pub claims: bool,
+}
+
+impl Persistence {
+    /// Whether a server that restarts in place may find its data again.
+    pub const fn survives_restart(self) -> bool {
+        self.aof || self.rdb
+    }
+}
+
+/// A person's word that a pod shall lead: annotation `valkey.wellcake.io/promote`, not yet served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PromoteOrder {
+    /// The pod.
+    pub pod: Ordinal,
+    /// The epoch of the primary record that the person looked at (0 when there was none).
+    pub epoch: Epoch,
+}
+
+/// What the spec asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SpecFacts {
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// Topology.
+    pub topology: Topology,
+    /// Profile.
+    pub profile: Profile,
+    /// Data pods.
+    pub pods: u8,
+    /// Persistence.
+    pub persistence: Persistence,
+    /// The first field that is not served, if any.
+    pub unserved: Option<Unserved>,
+    /// An order to promote.
+    pub promote: Option<PromoteOrder>,
+    /// An annotation asks for a planned failover that was not served (`valkey.wellcake.io/failover`).
+    pub failover_asked: bool,
+    /// An annotation asks for a restart of the pods (`valkey.wellcake.io/restart`) that was not served.
+    pub restart_asked: bool,
+    /// An annotation asks for a new password (`valkey.wellcake.io/rotate-password`) that was not served.
+    pub rotation_asked: bool,
+    /// The object has a deletion timestamp.
+    pub deleting: bool,
+}
+
+/// The primary record: who holds the truth. Kept in `status.primaryRecord`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Record {
+    /// Number of the promotion.
+    pub epoch: Epoch,
+    /// The pod.
+    pub pod: Ordinal,
+    /// Its uid.
+    pub pod_uid: PodUid,
+    /// Its claim.
+    pub claim_uid: Option<ClaimUid>,
+    /// Its history.
+    pub replid: Option<Replid>,
+}

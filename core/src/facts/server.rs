@@ -1,0 +1,158 @@
+//! What a Valkey server says of itself.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Offset, Ordinal, PodUid, Replid, RunId, Tick};
+
+/// Port on which a server can be reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Port {
+    /// The fence port: only the operator knows it, no client and no replica can reach the data.
+    Fence,
+    /// The client port.
+    Client,
+}
+
+/// Where a replica gets its data from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Upstream {
+    /// The address of nobody (`127.0.0.1 1`), with which every data pod of Replication boots.
+    Nobody,
+    /// The present address of this pod.
+    Pod(Ordinal),
+    /// Some other address: an earlier pod's, or one that a person typed.
+    Other,
+}
+
+/// State of a replica's link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Link {
+    /// `master_link_status:up`. Not yet a sign of being in sync.
+    Up,
+    /// Down for this many seconds (`master_link_down_since_seconds`).
+    Down {
+        /// Seconds.
+        seconds: u32,
+    },
+    /// Never up since this process started (`master_link_down_since_seconds:-1`).
+    Never,
+}
+
+/// Role of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// Takes writes (when its client port is open).
+    Primary,
+    /// Copies from `upstream`.
+    Replica {
+        /// Where from.
+        upstream: Upstream,
+        /// State of the link.
+        link: Link,
+        /// Whether a full synchronisation is under way (`master_sync_in_progress`).
+        syncing: bool,
+    },
+}
+
+/// One answer of a server: `INFO` of sections server, replication, persistence and keyspace, from one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ServerFacts {
+    /// The pod whose address answered.
+    pub pod_uid: PodUid,
+    /// Identity of the process.
+    pub run: RunId,
+    /// Port that it answered on.
+    pub port: Port,
+    /// Role.
+    pub role: Role,
+    /// `master_replid`.
+    pub replid: Replid,
+    /// `master_replid2`, unless it is all zeroes.
+    pub replid2: Option<Replid>,
+    /// `master_repl_offset` of a primary, `slave_repl_offset` of a replica.
+    pub offset: Offset,
+    /// Whether it is loading its data set (`loading:1`, `async_loading:1`, or the reply `-LOADING`).
+    pub loading: bool,
+    /// Number of keys in all databases (`INFO keyspace`), saturating.
+    pub keys: u32,
+    /// Seconds since the process started (`uptime_in_seconds`), saturating.
+    pub uptime: u32,
+}
+
+impl ServerFacts {
+    /// Whether this replica holds a copy that was complete once and has followed since: it is not loading, no full
+    /// synchronisation is under way and its offset is known. Offset 0 with a link up was seen to hold none of 1000 keys
+    /// for 0.94 s (8.0.1, measured).
+    pub const fn is_synced_replica(&self) -> bool {
+        match self.role {
+            Role::Replica { link, syncing, .. } => {
+                !syncing && !self.loading && self.offset.0 > 0 && !matches!(link, Link::Never)
+            }
+            Role::Primary => false,
+        }
+    }
+
+    /// Whether this is a synced replica of `primary` with its link up.
+    pub const fn follows(&self, primary: Ordinal) -> bool {
+        match self.role {
+            Role::Replica {
+                upstream: Upstream::Pod(of),
+                link: Link::Up,
+                ..
+            } => of.0 == primary.0 && self.is_synced_replica(),
+            _ => false,
+        }
+    }
+
+    /// Whether it takes writes of clients.
+    pub const fn serves_writes(&self) -> bool {
+        matches!(self.role, Role::Primary) && matches!(self.port, Port::Client) && !self.loading
+    }
+}
+
+/// What became of the operator's kept connection to a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Kept {
+    /// There was none yet.
+    Never,
+    /// It is there.
+    Up,
+    /// The other side closed or reset it.
+    Closed {
+        /// When.
+        at: Tick,
+    },
+    /// A command got no answer in time; this side closed it.
+    TimedOut {
+        /// When.
+        at: Tick,
+    },
+}
+
+/// Outcome of the newest attempt to connect anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Fresh {
+    /// Not tried since the last success.
+    NotTried,
+    /// Refused (or no route to the address) on the client port and on the fence port.
+    Refused {
+        /// When.
+        at: Tick,
+    },
+    /// No answer in time.
+    TimedOut {
+        /// When.
+        at: Tick,
+    },
+}
+
+/// What the network says of one pod's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reachability {
+    /// The pod whose address is meant.
+    pub pod_uid: PodUid,
+    /// The kept connection.
+    pub kept: Kept,
+    /// The newest attempt to connect.
+    pub fresh: Fresh,
+}

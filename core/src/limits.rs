@@ -1,0 +1,29 @@
+//! Every threshold of the core, in one table.
+
+use crate::facts::Millis;
+
+/// Greatest age of an answer on which a promotion or a re-pointing is based.
+pub const DESTRUCTIVE_AGE: Millis = Millis(2_000);
+/// Greatest age of an answer on which routing, labels and status are based.
+pub const FACT_AGE: Millis = Millis(5_000);
+/// How long the pod of the recorded primary must be gone, with every visible replica's link down, before that counts as
+/// an end without the server's own word: a forced delete alone does not stop a process on a node that is cut off.
+pub const GONE_SILENCE: Millis = Millis(20_000);
+/// How long the operator must have heard nothing from a running primary before the outage is named in a refusal.
+pub const SILENCE: Millis = Millis(20_000);
+/// How long a Durable primary that was ahead of its replicas may take to come back with its data before the best
+/// replica is promoted without it.
+pub const RETURN_OF_DURABLE: Millis = Millis(60_000);
+/// How long after a full restart the recorded primary waits for the other pods to show whether one of them holds a
+/// longer part of the same history.
+pub const RETURN_OF_OTHERS: Millis = Millis(30_000);
+/// First pause after a failed effect of the provisioning lane; it doubles up to [`RETRY_MAX`].
+pub const RETRY_FIRST: Millis = Millis(500);
+/// Longest pause after failed effects of the provisioning lane.
+pub const RETRY_MAX: Millis = Millis(60_000);
+/// Most data pods of one cluster that are handled (the schema's bound).
+pub const MAX_PODS: u8 = 100;
+/// How long a server must be up before it may become the first primary although pod 0 has not come.
+pub const FIRST_PRIMARY_PATIENCE_SECONDS: u32 = 5;
+/// When to look again while a bound is kept by a server's uptime, which the core sees in whole seconds.
+pub const RECHECK: Millis = Millis(1_000);

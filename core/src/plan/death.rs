@@ -1,0 +1,193 @@
+//! Whether the recorded primary serves. Its end is believed only by proof: a deletion timestamp, a readiness that is
+//! gone or a time-out prove nothing, since a server in any of these states may still acknowledge writes.
+
+use crate::facts::{
+    Container, Fresh, Kept, Link, Observation, Ordinal, PodFacts, Port, Reachability, Record, Role,
+    ServerFacts, SpecFacts, Tick,
+};
+use crate::limits;
+use crate::reasons::Reason;
+
+/// State of the recorded primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrimaryState {
+    /// It takes writes of clients.
+    Serving,
+    /// It was recorded and lives on, and the promotion or the opening was not finished: client port open and still a
+    /// replica, or promoted behind the fence.
+    Unfinished,
+    /// Its process is another one than the promoted, in the same pod, behind the fence.
+    Restarted {
+        /// Whether it still loads its data.
+        loading: bool,
+    },
+    /// Its process has ended for good or has not come back yet.
+    Ended(Reason),
+    /// Neither its life nor its end is proven.
+    Silent {
+        /// Since when.
+        since: Option<Tick>,
+        /// Its pod exists no more, so that no Service leads to it, but its process might live.
+        gone: bool,
+    },
+}
+
+/// State of the primary that `record` names.
+pub fn primary_state(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    now: Tick,
+) -> PrimaryState {
+    let Some(pod) = seen.pod(record.pod) else {
+        return PrimaryState::Silent {
+            since: seen.primary_down_since,
+            gone: false,
+        };
+    };
+    if let Some(server) = seen
+        .server(record.pod, now, limits::DESTRUCTIVE_AGE)
+        .filter(|server| server.pod_uid == record.pod_uid)
+    {
+        return state_of_server(server);
+    }
+    if let Some(reason) = proof_of_end(spec, seen, record, pod, now) {
+        return PrimaryState::Ended(reason);
+    }
+    let gone =
+        pod.object.is_absent() || pod.object.value().is_some_and(|o| o.uid != record.pod_uid);
+    PrimaryState::Silent {
+        since: silent_since(seen, pod),
+        gone,
+    }
+}
+
+fn state_of_server(server: &ServerFacts) -> PrimaryState {
+    match (server.port, server.role) {
+        (Port::Client, Role::Primary) => PrimaryState::Serving,
+        (Port::Client, Role::Replica { .. }) | (Port::Fence, Role::Primary) => {
+            PrimaryState::Unfinished
+        }
+        (Port::Fence, Role::Replica { .. }) => PrimaryState::Restarted {
+            loading: server.loading,
+        },
+    }
+}
+
+/// The reason that proves the end, if there is one.
+fn proof_of_end(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    pod: &PodFacts,
+    now: Tick,
+) -> Option<Reason> {
+    let same_pod = pod
+        .object
+        .value()
+        .filter(|object| object.uid == record.pod_uid);
+    if let Some(object) = same_pod {
+        if matches!(object.container, Container::Terminated { .. }) || object.node_out_of_service {
+            return Some(Reason::PrimaryDied);
+        }
+    }
+    let reach = if same_pod.is_some() {
+        pod.reach.as_ref()
+    } else {
+        seen.former_primary.as_ref()
+    };
+    let closed = reach
+        .filter(|r| r.pod_uid == record.pod_uid)
+        .is_some_and(is_closed_and_refused);
+    let witnesses = Witnesses::count(spec, seen, record.pod, now);
+    if closed && witnesses.all_lost_it() {
+        return Some(Reason::PrimaryDied);
+    }
+    let gone =
+        pod.object.is_absent() || pod.object.value().is_some_and(|o| o.uid != record.pod_uid);
+    let long = seen
+        .primary_down_since
+        .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
+    (gone && long && witnesses.majority_lost_it()).then_some(Reason::PrimaryGone)
+}
+
+/// The kept connection was ended by the other side and a fresh one was refused afterwards.
+const fn is_closed_and_refused(reach: &Reachability) -> bool {
+    match (reach.kept, reach.fresh) {
+        (Kept::Closed { at: closed }, Fresh::Refused { at: refused }) => refused.0 >= closed.0,
+        _ => false,
+    }
+}
+
+fn silent_since(seen: &Observation, pod: &PodFacts) -> Option<Tick> {
+    seen.primary_down_since.or(match pod.server {
+        crate::facts::Known::Maybe { since, .. } => Some(since),
+        crate::facts::Known::Seen(stamped) => Some(stamped.at),
+        crate::facts::Known::Absent => None,
+    })
+}
+
+/// What the other pods say of their link to the primary.
+struct Witnesses {
+    configured: u8,
+    dead: u8,
+    lost: u8,
+    linked: u8,
+}
+
+impl Witnesses {
+    fn count(spec: &SpecFacts, seen: &Observation, primary: Ordinal, now: Tick) -> Self {
+        let mut count = Self {
+            configured: 0,
+            dead: 0,
+            lost: 0,
+            linked: 0,
+        };
+        for (ordinal, pod) in seen.ordinals().take(usize::from(spec.pods)) {
+            if ordinal == primary {
+                continue;
+            }
+            count.configured = count.configured.saturating_add(1);
+            let tally = match seen.server(ordinal, now, limits::DESTRUCTIVE_AGE) {
+                Some(ServerFacts {
+                    role: Role::Replica { link: Link::Up, .. },
+                    ..
+                }) => &mut count.linked,
+                // A server behind the fence has not seen the primary since it started: it is no witness.
+                Some(ServerFacts {
+                    port: Port::Fence, ..
+                }) => &mut count.dead,
+                Some(ServerFacts {
+                    role: Role::Replica { .. },
+                    ..
+                }) => &mut count.lost,
+                Some(ServerFacts {
+                    role: Role::Primary,
+                    ..
+                }) => continue,
+                None if is_not_running(pod) => &mut count.dead,
+                None => continue,
+            };
+            *tally = tally.saturating_add(1);
+        }
+        count
+    }
+
+    /// Every configured replica that is not itself dead, and at least one, lost its link.
+    const fn all_lost_it(&self) -> bool {
+        self.lost > 0 && self.lost.saturating_add(self.dead) >= self.configured
+    }
+
+    /// No visible replica has a link, and a majority of the configured ones is visible.
+    const fn majority_lost_it(&self) -> bool {
+        self.linked == 0 && self.lost > 0 && self.lost.saturating_mul(2) >= self.configured
+    }
+}
+
+fn is_not_running(pod: &PodFacts) -> bool {
+    pod.object.is_absent()
+        || pod
+            .object
+            .value()
+            .is_some_and(|object| !matches!(object.container, Container::Running { .. }))
+}

@@ -1,0 +1,446 @@
+//! What follows from who leads: promotion, ports, replicas, routes, labels.
+
+use crate::effects::{Decision, Guard, Route, Verb};
+use crate::facts::{
+    Epoch, Known, Object, Observation, Ordinal, PodFacts, PodUid, Port, Record, Role, RoleLabel,
+    ServerFacts, SpecFacts, Tick, Upstream,
+};
+use crate::limits;
+use crate::reasons::Reason;
+
+use super::death::{PrimaryState, primary_state};
+use super::election::{self, Verdict};
+
+/// Plans roles and routes of a primary with replicas.
+pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) {
+    let Some(record) = seen.record else {
+        // Without any pod there is nobody to lead; what is missing is the concern of provisioning.
+        if seen.pods.iter().any(|pod| pod.object.value().is_some()) {
+            obey(election::first(spec, seen, now), seen, now, decision);
+        }
+        return;
+    };
+    let state = primary_state(spec, seen, &record, now);
+    match state {
+        PrimaryState::Serving => keep(seen, &record, now, decision),
+        PrimaryState::Unfinished => finish(seen, &record, now, decision),
+        PrimaryState::Restarted { loading: true } if !any_copy(seen, &record, now) => {
+            decision.wait(Reason::WaitingForLoad, Some(record.pod));
+        }
+        PrimaryState::Restarted { .. } => {
+            let verdict = election::next(spec, seen, &record, Reason::PrimaryDied, now);
+            obey(verdict, seen, now, decision);
+        }
+        PrimaryState::Ended(reason) => {
+            obey(
+                election::next(spec, seen, &record, reason, now),
+                seen,
+                now,
+                decision,
+            );
+        }
+        PrimaryState::Silent { since, gone } => {
+            silent(spec, seen, &record, since, gone, now, decision)
+        }
+    }
+    mark_outage(state, seen, &record, decision);
+}
+
+/// The marker `primaryDownSince` is written with the first look that finds the primary not serving, unless the same
+/// decision ends the outage: a new record makes the old one's marker void.
+fn mark_outage(state: PrimaryState, seen: &Observation, record: &Record, decision: &mut Decision) {
+    let leads = decision
+        .effects
+        .iter()
+        .any(|effect| matches!(effect.verb, Verb::Promote { .. }));
+    let down = !leads && !matches!(state, PrimaryState::Serving | PrimaryState::Unfinished);
+    if down != seen.primary_down_since.is_some() {
+        let guard = Guard {
+            epoch: Some(record.epoch),
+            ..Guard::NONE
+        };
+        decision.act(Verb::MarkPrimaryDown { down }, guard, Reason::OutageMarked);
+    }
+}
+
+fn any_copy(seen: &Observation, record: &Record, now: Tick) -> bool {
+    seen.ordinals().any(|(ordinal, _)| {
+        ordinal != record.pod
+            && seen
+                .server(ordinal, now, limits::DESTRUCTIVE_AGE)
+                .is_some_and(|s| s.port == Port::Client && s.is_synced_replica())
+    })
+}
+
+/// Silence is no proof. A primary whose pod is gone ends after 20 seconds of it; a running one is left alone.
+fn silent(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    since: Option<Tick>,
+    gone: bool,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let running_copy = any_copy(seen, record, now);
+    if gone && !running_copy {
+        // Nobody kept a copy in memory: what the pods load from their volumes decides, as after a full restart.
+        obey(
+            election::next(spec, seen, record, Reason::PrimaryGone, now),
+            seen,
+            now,
+            decision,
+        );
+        return;
+    }
+    let bound = if gone {
+        limits::GONE_SILENCE
+    } else {
+        limits::SILENCE
+    };
+    match since {
+        Some(since) if now.since(since) >= bound => {
+            decision.refuse(Reason::SilentPrimary, Some(record.pod));
+        }
+        Some(since) => {
+            decision.wait(Reason::PrimarySilent, Some(record.pod));
+            decision.wake_at(since.after(bound));
+        }
+        None => decision.wait(Reason::WaitingForPrimaryPod, Some(record.pod)),
+    }
+}
+
+/// Turns a verdict into effects or a note.
+fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision) {
+    match verdict {
+        Verdict::Leads(pod, reason) => lead(pod, reason, false, seen, now, decision),
+        Verdict::LeadsByOrder(pod) => lead(pod, Reason::PromotedByOrder, true, seen, now, decision),
+        Verdict::Wait(reason, pod, wake) => {
+            decision.wait(reason, pod);
+            if let Some(at) = wake {
+                decision.wake_at(at);
+            }
+        }
+        Verdict::Refuse(reason, pod) => decision.refuse(reason, pod),
+    }
+}
+
+/// Records the new primary, promotes and opens it, moves traffic to it and points the other copies at it.
+fn lead(
+    ordinal: Ordinal,
+    reason: Reason,
+    by_order: bool,
+    seen: &Observation,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let Some(pod) = seen.pod(ordinal) else { return };
+    let (Some(server), Some(object)) = (
+        seen.server(ordinal, now, limits::DESTRUCTIVE_AGE),
+        pod.object.value(),
+    ) else {
+        return;
+    };
+    let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
+    let held = seen
+        .record
+        .is_some_and(|record| record.pod == ordinal && record.pod_uid == object.uid);
+    let recorded = if held && !by_order {
+        epoch
+    } else {
+        epoch.next()
+    };
+    let ours = Guard {
+        pod: Some((ordinal, object.uid)),
+        run: Some(server.run),
+        replica: Some(true),
+        offset_floor: Some(server.offset),
+        ..Guard::NONE
+    };
+    if recorded != epoch {
+        let record = Record {
+            epoch: recorded,
+            pod: ordinal,
+            pod_uid: object.uid,
+            claim_uid: pod.claim.value().map(|claim| claim.uid),
+            replid: Some(server.replid),
+        };
+        let guard = Guard {
+            epoch: Some(epoch),
+            ..ours
+        };
+        decision.act(Verb::RecordPrimary { record, by_order }, guard, reason);
+    }
+    let guard = Guard {
+        epoch: Some(recorded),
+        ..ours
+    };
+    decision.act(Verb::Promote { pod: ordinal }, guard, reason);
+    let opened = Guard {
+        replica: None,
+        offset_floor: None,
+        ..guard
+    };
+    if server.port == Port::Fence {
+        decision.act(Verb::Open { pod: ordinal }, opened, Reason::PrimaryOpened);
+    }
+    route(seen, ordinal, opened, decision);
+    attach_others(seen, (ordinal, object.uid), recorded, now, decision);
+}
+
+/// Finishes a promotion that was recorded.
+fn finish(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision) {
+    let Some(server) = seen.server(record.pod, now, limits::DESTRUCTIVE_AGE) else {
+        return;
+    };
+    let guard = Guard {
+        epoch: Some(record.epoch),
+        pod: Some((record.pod, record.pod_uid)),
+        run: Some(server.run),
+        ..Guard::NONE
+    };
+    if server.role != Role::Primary {
+        let replica = Guard {
+            replica: Some(true),
+            ..guard
+        };
+        decision.act(
+            Verb::Promote { pod: record.pod },
+            replica,
+            Reason::PromotionResumed,
+        );
+    }
+    if server.port == Port::Fence {
+        decision.act(Verb::Open { pod: record.pod }, guard, Reason::PrimaryOpened);
+    }
+    route(seen, record.pod, guard, decision);
+}
+
+/// Upkeep around a primary that serves.
+fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision) {
+    let Some(primary) = seen.server(record.pod, now, limits::DESTRUCTIVE_AGE) else {
+        return;
+    };
+    let guard = Guard {
+        epoch: Some(record.epoch),
+        pod: Some((record.pod, record.pod_uid)),
+        run: Some(primary.run),
+        ..Guard::NONE
+    };
+    route(seen, record.pod, guard, decision);
+    if record.replid != Some(primary.replid) {
+        let record = Record {
+            replid: Some(primary.replid),
+            ..*record
+        };
+        decision.act(
+            Verb::RecordPrimary {
+                record,
+                by_order: false,
+            },
+            guard,
+            Reason::HistoryRecorded,
+        );
+    }
+    attach_others(
+        seen,
+        (record.pod, record.pod_uid),
+        record.epoch,
+        now,
+        decision,
+    );
+    for (ordinal, uid, server) in others(seen, record.pod, now) {
+        open_when_synced(ordinal, uid, server, record, primary, decision);
+    }
+    for (ordinal, pod) in seen.ordinals() {
+        label(ordinal, pod, seen, record, now, decision);
+        if ordinal != record.pod && seen.server(ordinal, now, limits::FACT_AGE).is_none() {
+            decision.wait(Reason::WaitingForPods, Some(ordinal));
+        }
+    }
+}
+
+/// Both client Services name the primary. One write moves each: kube-proxy waits a second between two syncs (measured).
+fn route(seen: &Observation, primary: Ordinal, guard: Guard, decision: &mut Decision) {
+    let table = [
+        (
+            Object::ClientService,
+            Route::Client,
+            seen.objects.client_route,
+        ),
+        (
+            Object::PrimaryService,
+            Route::Primary,
+            seen.objects.primary_route,
+        ),
+    ];
+    for (object, route, present) in table {
+        if seen.objects.state(object).value().is_some() && present != Some(primary) {
+            decision.act(
+                Verb::SetRoute {
+                    route,
+                    pod: primary,
+                },
+                guard,
+                Reason::TrafficMoved,
+            );
+        }
+    }
+}
+
+fn others(
+    seen: &Observation,
+    primary: Ordinal,
+    now: Tick,
+) -> impl Iterator<Item = (Ordinal, PodUid, &ServerFacts)> {
+    seen.ordinals()
+        .filter(move |(ordinal, _)| *ordinal != primary)
+        .filter_map(move |(ordinal, pod)| {
+            let uid = pod.object.value()?.uid;
+            let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE)?;
+            (server.pod_uid == uid).then_some((ordinal, uid, server))
+        })
+}
+
+const fn is_pointed_at(server: &ServerFacts, primary: Ordinal) -> bool {
+    matches!(server.role, Role::Replica { upstream: Upstream::Pod(of), .. } if of.0 == primary.0)
+}
+
+/// Points servers at the primary that are not. A pointer may cost a replica its copy (a full resync empties it first), so
+/// of the replicas that hold one, only one at a time is re-pointed; a second primary is demoted at once.
+fn attach_others(
+    seen: &Observation,
+    primary: (Ordinal, PodUid),
+    epoch: Epoch,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let mut away = others(seen, primary.0, now).any(|(_, _, server)| {
+        server.port == Port::Client
+            && is_pointed_at(server, primary.0)
+            && !server.follows(primary.0)
+    });
+    for (ordinal, uid, server) in others(seen, primary.0, now) {
+        if is_pointed_at(server, primary.0) {
+            continue;
+        }
+        if server.port == Port::Client && server.role != Role::Primary {
+            if away {
+                decision.wait(Reason::WaitingForSync, Some(ordinal));
+                continue;
+            }
+            away = true;
+        }
+        attach(ordinal, uid, server, primary, epoch, decision);
+    }
+}
+
+fn attach(
+    ordinal: Ordinal,
+    uid: PodUid,
+    server: &ServerFacts,
+    primary: (Ordinal, PodUid),
+    epoch: Epoch,
+    decision: &mut Decision,
+) {
+    let is_primary = matches!(server.role, Role::Primary);
+    if server.loading {
+        // A loading server refuses REPLICAOF with -LOADING (measured).
+        decision.wait(Reason::WaitingForLoad, Some(ordinal));
+        return;
+    }
+    let guard = Guard {
+        epoch: Some(epoch),
+        pod: Some((ordinal, uid)),
+        run: Some(server.run),
+        replica: Some(!is_primary),
+        offset_floor: None,
+        primary: Some(primary),
+    };
+    let reason = if is_primary {
+        Reason::SecondPrimaryDemoted
+    } else {
+        Reason::ReplicaAttached
+    };
+    decision.act(
+        Verb::Follow {
+            pod: ordinal,
+            primary: primary.0,
+        },
+        guard,
+        reason,
+    );
+    if is_primary && server.port == Port::Client {
+        // Established connections survive any change of endpoints.
+        let demoted = Guard {
+            replica: None,
+            ..guard
+        };
+        decision.act(Verb::CloseClients { pod: ordinal }, demoted, reason);
+    }
+}
+
+/// Lets clients in when the copy is complete and of the primary's own history.
+fn open_when_synced(
+    ordinal: Ordinal,
+    uid: PodUid,
+    server: &ServerFacts,
+    record: &Record,
+    primary: &ServerFacts,
+    decision: &mut Decision,
+) {
+    if !server.follows(record.pod) || server.replid != primary.replid {
+        decision.wait(Reason::WaitingForSync, Some(ordinal));
+        return;
+    }
+    if server.port == Port::Client {
+        return;
+    }
+    let guard = Guard {
+        epoch: Some(record.epoch),
+        pod: Some((ordinal, uid)),
+        run: Some(server.run),
+        replica: Some(true),
+        ..Guard::NONE
+    };
+    decision.act(Verb::Open { pod: ordinal }, guard, Reason::ReplicaOpened);
+}
+
+/// Labels for people and for the Service of the replicas; a pod that cannot be seen keeps its label.
+fn label(
+    ordinal: Ordinal,
+    pod: &PodFacts,
+    seen: &Observation,
+    record: &Record,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let Known::Seen(object) = pod.object else {
+        return;
+    };
+    let wanted = if ordinal == record.pod {
+        RoleLabel::Primary
+    } else {
+        match seen.server(ordinal, now, limits::FACT_AGE) {
+            None => return,
+            Some(server) if server.port == Port::Fence => RoleLabel::None,
+            Some(server) if server.follows(record.pod) => RoleLabel::Replica,
+            Some(_) => return,
+        }
+    };
+    if object.value.label != wanted {
+        let guard = Guard {
+            epoch: Some(record.epoch),
+            pod: Some((ordinal, object.value.uid)),
+            ..Guard::NONE
+        };
+        decision.act(
+            Verb::SetLabel {
+                pod: ordinal,
+                label: wanted,
+            },
+            guard,
+            Reason::RoleLabelled,
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! Reasons: why a decision does, waits or refuses. The doc comment of each is its documentation for users.
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! reasons {
+    ($($(#[doc = $doc:literal])+ $name:ident $nature:ident,)+) => {
+        /// Why something is done, waited for or refused.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        pub enum Reason {
+            $($(#[doc = $doc])+ $name,)+
+        }
+
+        impl Reason {
+            /// All reasons.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)+];
+
+            /// Name in conditions, events, metrics and traces.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$name => stringify!($name),)+ }
+            }
+
+            /// What it means for a user.
+            pub const fn doc(self) -> &'static str {
+                match self { $(Self::$name => concat!($($doc,)+),)+ }
+            }
+
+            /// Whether it is a deed, a wait or a refusal.
+            pub const fn nature(self) -> Nature {
+                match self { $(Self::$name => Nature::$nature,)+ }
+            }
+        }
+    };
+}
+
+/// What a reason is given for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Nature {
+    /// An effect is carried out; an event of type Normal tells it.
+    Deed,
+    /// A step of upkeep so small that no event tells it.
+    Upkeep,
+    /// The decision waits for something that comes by itself.
+    Wait,
+    /// The decision refuses until a person or the world changes something; an event of type Warning tells it.
+    Refusal,
+}
+
+reasons! {
+    /// An object that the cluster needs was made.
+    ObjectCreated Upkeep,
+    /// An object differed from what the spec asks for and was set right.
+    ObjectCorrected Deed,
+    /// An object that the spec no longer asks for was deleted.
+    ObjectRemoved Deed,
+    /// The Secrets with the passwords were made.
+    CredentialsCreated Deed,
+    /// No pod can hold data yet, so the first pod became the first primary.
+    FirstPrimary Deed,
+    /// The primary's process ended (its container restarted and waits behind the fence, or the kubelet reports it
+    /// terminated, or its address refuses connections while every replica lost its link): the replica with the most
+    /// data took over.
+    PrimaryDied Deed,
+    /// The primary's pod is gone, and for 20 seconds every replica that answers has had no link to it: the replica with
+    /// the most data took over.
+    PrimaryGone Deed,
+    /// The primary restarted in place and nobody else holds newer data: it leads again with the data that it loaded.
+    PrimaryReturned Deed,
+    /// After all pods restarted, another pod held a longer part of the same history than the recorded primary and leads
+    /// now.
+    LongerHistoryLeads Deed,
+    /// A person ordered it with the annotation `valkey.wellcake.io/promote`.
+    PromotedByOrder Deed,
+    /// A promotion that was recorded and not finished was finished.
+    PromotionResumed Deed,
+    /// The record now names the history that the primary writes.
+    HistoryRecorded Upkeep,
+    /// The primary's client port was opened.
+    PrimaryOpened Deed,
+    /// A replica was pointed at the primary.
+    ReplicaAttached Deed,
+    /// A replica caught up and its client port was opened.
+    ReplicaOpened Deed,
+    /// A server acted as primary without being the recorded one: it was made a replica and its clients were closed.
+    SecondPrimaryDemoted Deed,
+    /// The Services were pointed at the primary.
+    TrafficMoved Deed,
+    /// A pod's role label was set.
+    RoleLabelled Upkeep,
+    /// The marker `primaryDownSince` was written or taken away.
+    OutageMarked Upkeep,
+
+    /// Kubernetes or the servers have not been looked at yet.
+    NotObservedYet Wait,
+    /// Objects are being made.
+    CreatingObjects Wait,
+    /// Pods are not there, or do not answer yet.
+    WaitingForPods Wait,
+    /// A server is loading its data.
+    WaitingForLoad Wait,
+    /// A replica is copying the data.
+    WaitingForSync Wait,
+    /// The recorded primary's pod has not come back yet.
+    WaitingForPrimaryPod Wait,
+    /// The recorded primary had acknowledged more than any replica has: for up to 60 seconds it may come back and load
+    /// its data.
+    WaitingForNewerData Wait,
+    /// The recorded primary is back; for up to 30 seconds the other pods may show that they hold more.
+    WaitingForOthers Wait,
+    /// The primary does not answer and its end is not proven: 20 seconds of silence are waited for.
+    PrimarySilent Wait,
+    /// An effect failed; the next attempt waits a moment.
+    RetryingLater Wait,
+
+    /// The spec asks for something that this version does not serve; nothing is created for this cluster.
+    FieldNotServed Refusal,
+    /// The Secret that `auth.existingSecret` names does not exist: create it.
+    SecretMissing Refusal,
+    /// The Secret that `auth.existingSecret` names has no value under the key `password`: add it.
+    SecretKeyMissing Refusal,
+    /// The password in the Secret changed after the servers got it; changing passwords is not served yet. Put the old
+    /// value back.
+    PasswordChangeNotServed Refusal,
+    /// An object of a name that this cluster needs belongs to somebody else: rename the cluster or remove the object.
+    /// Objects of another operator are not adopted yet.
+    ForeignObject Refusal,
+    /// The spec changed in a way that needs pods to be replaced or removed; this is not served yet, the pods stay as
+    /// they are.
+    ChangeNotRolled Refusal,
+    /// A planned failover was asked for; this is not served yet.
+    HandoverNotServed Refusal,
+    /// A restart of the pods was asked for; this is not served yet.
+    RestartNotServed Refusal,
+    /// A new password was asked for; this is not served yet.
+    RotationNotServed Refusal,
+    /// The primary has not answered for 20 seconds and nothing proves its end; promoting on silence is not served yet,
+    /// since the primary may still serve clients.
+    SilentPrimary Refusal,
+    /// The primary ended and no replica that answers holds a complete copy.
+    NoCompleteCopy Refusal,
+    /// Replicas hold different histories and none is the recorded one: say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    HistoriesDiffer Refusal,
+    /// The recorded primary's data is gone and other pods hold some: say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    RecordedDataGone Refusal,
+    /// Pods hold data although there is no primary record: say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/0/<token>`.
+    DataWithoutRecord Refusal,
+    /// The annotation `valkey.wellcake.io/promote` names an epoch that is over, or a pod that cannot lead.
+    OrderNotValid Refusal,
+}
