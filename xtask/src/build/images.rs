@@ -1,0 +1,99 @@
+//! The images that the pods run, under the names of the public ones, so that manifests stay as they are.
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::build::oci::{Settings, pack, tar};
+use crate::build::rootfs::Rootfs;
+use crate::build::store::Item;
+use crate::cluster::nodes::Image;
+use crate::paths::Layout;
+use crate::progress::Progress;
+
+/// The image that holds the namespaces of a pod.
+pub const PAUSE: &str = "registry.k8s.io/pause:3.10";
+/// The image of Valkey that the volume provisioner's helpers also use: it has a shell.
+pub const VALKEY: &str = "docker.io/valkey/valkey:8.0";
+
+/// The user of the public Valkey images.
+const VALKEY_USER: &str = "999:999";
+const DATA_FOLDER: &str = r#"mkdir -p "$1/data" && chown 999:999 "$1/data""#;
+
+struct Recipe {
+    /// The name in the cache.
+    key: &'static str,
+    what: &'static str,
+    version: &'static str,
+    name: &'static str,
+    rootfs: Rootfs,
+}
+
+const VALKEYS: [Recipe; 2] = [
+    Recipe {
+        key: "image-valkey-8.0",
+        what: "Making the image of Valkey 8.0",
+        version: "8.0",
+        name: VALKEY,
+        rootfs: Rootfs {
+            suites: &["bookworm", "bookworm-backports"],
+            packages: &["valkey-server/bookworm-backports", "valkey-tools/bookworm-backports"],
+            hooks: &[DATA_FOLDER],
+        },
+    },
+    Recipe {
+        key: "image-valkey-8.1",
+        what: "Making the image of Valkey 8.1",
+        version: "8.1",
+        name: "docker.io/valkey/valkey:8.1",
+        rootfs: Rootfs {
+            suites: &["trixie"],
+            packages: &["valkey-server", "valkey-tools"],
+            hooks: &[DATA_FOLDER],
+        },
+    },
+];
+
+/// Makes what the cache lacks and returns all.
+pub fn ensure(layout: &Layout, progress: &Progress) -> Result<Vec<Image>> {
+    let mut images = vec![pause(layout, progress)?];
+    for recipe in &VALKEYS {
+        images.push(recipe.ensure(layout, progress)?);
+    }
+    Ok(images)
+}
+
+impl Recipe {
+    fn ensure(&self, layout: &Layout, progress: &Progress) -> Result<Image> {
+        let settings = Settings { user: VALKEY_USER, entrypoint: &["valkey-server"], folder: "/data" };
+        let recipe = format!("{} {settings:?} {}", self.name, self.rootfs.recipe());
+        let item = Item { name: self.key, what: self.what, version: self.version, recipe: &recipe };
+        let folder = item.ensure(&layout.cache, progress, |folder, _| {
+            let layer = folder.join("rootfs.tar");
+            self.rootfs.build(&layer, &layout.log("build"))?;
+            pack(&folder.join("image.tar"), self.name, &layer, &settings)?;
+            Ok(std::fs::remove_file(layer)?)
+        })?;
+        Ok(image(self.name, &folder))
+    }
+}
+
+/// Debian's static init does what the pause container must do: wait and reap.
+fn pause(layout: &Layout, progress: &Progress) -> Result<Image> {
+    let settings = Settings { user: "65535:65535", entrypoint: &["/pause", "-P"], folder: "/" };
+    let recipe = format!("{PAUSE} {settings:?} catatonit");
+    let item = Item { name: "image-pause", what: "Making the pause image", version: "3.10", recipe: &recipe };
+    let folder = item.ensure(&layout.cache, progress, |folder, _| {
+        let layer = folder.join("rootfs.tar");
+        std::fs::copy("/usr/bin/catatonit", folder.join("pause"))?;
+        tar(&layer, folder, &["pause"])?;
+        pack(&folder.join("image.tar"), PAUSE, &layer, &settings)?;
+        std::fs::remove_file(folder.join("pause"))?;
+        Ok(std::fs::remove_file(layer)?)
+    })?;
+    Ok(image(PAUSE, &folder))
+}
+
+fn image(name: &str, folder: &Path) -> Image {
+    Image { name: name.to_owned(), archive: folder.join("image.tar") }
+}

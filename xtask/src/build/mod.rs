@@ -1,0 +1,7 @@
+//! What is built once and kept in the user's cache.
+
+pub mod go;
+pub mod images;
+pub mod oci;
+pub mod rootfs;
+pub mod store;
