@@ -86,10 +86,11 @@ fn proof_of_end(
         .object
         .value()
         .filter(|object| object.uid == record.pod_uid);
-    if let Some(object) = same_pod {
-        if matches!(object.container, Container::Terminated { .. }) || object.node_out_of_service {
-            return Some(Reason::PrimaryDied);
-        }
+    let reported = same_pod.is_some_and(|object| {
+        matches!(object.container, Container::Terminated { .. }) || object.node_out_of_service
+    });
+    if reported {
+        return Some(Reason::PrimaryDied);
     }
     let reach = if same_pod.is_some() {
         pod.reach.as_ref()

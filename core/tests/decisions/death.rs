@@ -1,0 +1,234 @@
+//! The primary ends, or only seems to.
+
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+
+use crate::situation::*;
+
+#[test]
+fn a_healthy_cluster_decides_nothing() {
+    for spec in [cache(), durable()] {
+        let decision = healthy(spec).decide();
+        assert!(decision.effects.is_empty(), "{decision:?}");
+        assert!(
+            decision.waits.is_empty() && decision.refusals.is_empty(),
+            "{decision:?}"
+        );
+        assert_eq!(decision.wake, None);
+    }
+}
+
+#[test]
+fn a_killed_primary_is_replaced_when_every_replica_lost_its_link() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    s.server(2, |server| server.offset = Offset(1010));
+    let decision = s.decide();
+    assert_eq!(
+        promoted(&decision),
+        Some(Ordinal(2)),
+        "the replica with the most data"
+    );
+    assert_eq!(recorded(&decision).map(|r| r.epoch), Some(Epoch(2)));
+}
+
+#[test]
+fn a_replica_that_still_has_its_link_proves_that_only_the_operator_is_cut_off() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    s.unlink(1, 0);
+    assert_eq!(promoted(&s.decide()), None);
+}
+
+#[test]
+fn a_time_out_proves_nothing_and_is_named_after_20_seconds() {
+    let mut s = healthy(cache());
+    s.silence(0, 5_000);
+    s.unlink(1, 4);
+    s.unlink(2, 4);
+    assert_eq!(promoted(&s.decide()), None);
+    assert!(waits_for(&s.decide(), Reason::PrimarySilent));
+    assert!(s.decide().wake.is_some());
+    s.silence(0, 0);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+    assert_eq!(promoted(&s.decide()), None);
+    assert!(refuses(&s.decide(), Reason::SilentPrimary));
+}
+
+#[test]
+fn a_deletion_timestamp_is_no_death() {
+    let mut s = healthy(cache());
+    s.object(0, |o| o.terminating = true);
+    s.object(0, |o| o.ready = false);
+    assert_eq!(promoted(&s.decide()), None);
+}
+
+#[test]
+fn the_kubelets_word_that_the_container_ended_is_enough() {
+    let mut s = healthy(cache());
+    s.silence(0, 300);
+    s.object(0, |o| o.container = Container::Terminated { restarts: 0 });
+    s.unlink(1, 0);
+    assert!(promoted(&s.decide()).is_some());
+}
+
+#[test]
+fn an_empty_restarted_primary_never_leads_while_a_replica_holds_the_data() {
+    let mut s = healthy(cache());
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), Some(Ordinal(1)));
+    assert!(recorded(&decision).is_some_and(|r| r.pod == Ordinal(1)));
+}
+
+#[test]
+fn an_unsynced_or_loading_replica_is_never_promoted() {
+    for damage in [
+        |s: &mut ServerFacts| s.loading = true,
+        |s: &mut ServerFacts| s.offset = Offset(0),
+        |s: &mut ServerFacts| {
+            s.role = Role::Replica {
+                upstream: Upstream::Pod(Ordinal(0)),
+                link: Link::Down { seconds: 1 },
+                syncing: true,
+            };
+        },
+    ] {
+        let mut s = healthy(cache());
+        s.serve(0, booted(0));
+        for n in [1, 2] {
+            s.unlink(n, 0);
+            s.server(n, damage);
+        }
+        assert_eq!(promoted(&s.decide()), None);
+    }
+}
+
+#[test]
+fn replicas_of_two_histories_are_decided_by_the_record_or_refused() {
+    let mut s = healthy(cache());
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    s.server(1, |server| {
+        server.replid = Replid(9);
+        server.offset = Offset(9_999);
+    });
+    assert_eq!(
+        promoted(&s.decide()),
+        Some(Ordinal(2)),
+        "the recorded history"
+    );
+    s.seen.record.as_mut().expect("record").replid = None;
+    assert_eq!(promoted(&s.decide()), None);
+    assert!(refuses(&s.decide(), Reason::HistoriesDiffer));
+}
+
+#[test]
+fn a_durable_primary_that_was_ahead_may_come_back_within_a_bound() {
+    let mut s = healthy(durable());
+    s.kill(0);
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    s.seen.primary_offset = Some(Offset(5_000));
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(waits_for(&decision, Reason::WaitingForNewerData));
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 61_000));
+    assert!(promoted(&s.decide()).is_some(), "the bound passed");
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 1_000));
+    s.serve(
+        0,
+        ServerFacts {
+            keys: 10,
+            ..booted(0)
+        },
+    );
+    assert_eq!(
+        promoted(&s.decide()),
+        Some(Ordinal(0)),
+        "it came back with its data"
+    );
+}
+
+#[test]
+fn a_pod_that_is_gone_needs_20_seconds_of_lost_links_without_the_servers_own_word() {
+    let mut s = healthy(cache());
+    s.object(0, |o| o.uid = PodUid(40));
+    s.serve(
+        0,
+        ServerFacts {
+            pod_uid: PodUid(40),
+            ..booted(0)
+        },
+    );
+    s.unlink(1, 12);
+    s.unlink(2, 12);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 19_000));
+    assert_eq!(promoted(&s.decide()), None);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn a_pod_that_is_gone_after_closing_its_connections_is_replaced_at_once() {
+    let mut s = healthy(cache());
+    s.seen.pods[0].object = Known::Absent;
+    s.seen.pods[0].server = Known::Absent;
+    s.seen.pods[0].reach = None;
+    s.seen.former_primary = Some(Reachability {
+        pod_uid: PodUid(0),
+        kept: Kept::Closed {
+            at: Tick(NOW.0 - 30),
+        },
+        fresh: Fresh::Refused {
+            at: Tick(NOW.0 - 10),
+        },
+    });
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    assert!(promoted(&s.decide()).is_some());
+}
+
+#[test]
+fn the_promotion_carries_the_identity_it_was_planned_for() {
+    let mut s = healthy(cache());
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    let decision = s.decide();
+    for effect in &decision.effects {
+        if promoted(&decision).is_some()
+            && effect.verb.kind() == wellcake_core::effects::Kind::Promote
+        {
+            assert_eq!(effect.guard.pod, Some((Ordinal(1), PodUid(1))));
+            assert_eq!(effect.guard.run, Some(RunId(1)));
+            assert_eq!(effect.guard.offset_floor, Some(Offset(1000)));
+            assert_eq!(
+                effect.guard.epoch,
+                Some(Epoch(2)),
+                "only after the record was written"
+            );
+        }
+    }
+}
+
+#[test]
+fn an_unfinished_promotion_is_finished() {
+    let mut s = healthy(cache());
+    s.server(0, |server| {
+        server.role = Role::Replica {
+            upstream: Upstream::Other,
+            link: Link::Down { seconds: 1 },
+            syncing: false,
+        };
+    });
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
+    let mut s = healthy(cache());
+    s.server(0, |server| server.port = Port::Fence);
+    assert_eq!(kinds(&s.decide())[0], wellcake_core::effects::Kind::Open);
+}

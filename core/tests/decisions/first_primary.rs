@@ -1,0 +1,83 @@
+//! The first primary of a new cluster.
+
+use wellcake_core::effects::Kind;
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+
+use crate::situation::*;
+
+#[test]
+fn three_empty_pods_make_pod_0_the_first_primary_recorded_before_it_is_promoted() {
+    let decision = fresh(cache()).decide();
+    assert_eq!(promoted(&decision), Some(Ordinal(0)));
+    let order = kinds(&decision);
+    let at = |kind| order.iter().position(|k| *k == kind).expect("planned");
+    assert!(at(Kind::RecordPrimary) < at(Kind::Promote));
+    assert!(at(Kind::Promote) < at(Kind::Open));
+    assert!(at(Kind::Open) < at(Kind::Follow));
+    let record = recorded(&decision).expect("recorded");
+    assert_eq!(
+        (record.epoch, record.pod, record.pod_uid),
+        (Epoch(1), Ordinal(0), PodUid(0))
+    );
+}
+
+#[test]
+fn nobody_leads_while_a_pod_with_an_old_claim_has_not_answered() {
+    let mut s = fresh(cache());
+    s.seen.pods[2].claim = Known::seen(
+        NOW,
+        ClaimFacts {
+            uid: ClaimUid(2),
+            younger_than_cluster: false,
+        },
+    );
+    s.silence(2, 100);
+    assert_eq!(promoted(&s.decide()), None);
+    assert!(waits_for(&s.decide(), Reason::WaitingForPods));
+}
+
+#[test]
+fn a_pod_that_never_started_on_a_new_claim_is_not_waited_for() {
+    let mut s = fresh(cache());
+    s.object(2, |o| o.container = Container::Waiting);
+    s.seen.pods[2].server = Known::unknown(NOW);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
+}
+
+#[test]
+fn when_pod_0_does_not_come_another_that_waited_long_enough_leads() {
+    let mut s = fresh(cache());
+    s.object(0, |o| o.container = Container::Waiting);
+    s.seen.pods[0].server = Known::unknown(NOW);
+    assert_eq!(promoted(&s.decide()), None);
+    s.server(1, |server| server.uptime = 5);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn data_without_a_record_is_refused_and_a_person_may_say_who_leads() {
+    let mut s = fresh(durable());
+    s.server(1, |server| server.keys = 5);
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(refuses(&decision, Reason::DataWithoutRecord));
+    s.spec.promote = Some(PromoteOrder {
+        pod: Ordinal(1),
+        epoch: Epoch(0),
+    });
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+    s.spec.promote = Some(PromoteOrder {
+        pod: Ordinal(1),
+        epoch: Epoch(3),
+    });
+    assert!(refuses(&s.decide(), Reason::OrderNotValid));
+}
+
+#[test]
+fn nobody_leads_while_a_server_loads() {
+    let mut s = fresh(durable());
+    s.server(0, |server| server.loading = true);
+    assert_eq!(promoted(&s.decide()), None);
+    assert!(waits_for(&s.decide(), Reason::WaitingForLoad));
+}

@@ -1,0 +1,105 @@
+//! Every pod restarted or was replaced at once.
+
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+
+use crate::situation::*;
+
+/// All pods were deleted and came back with their claims and what they had persisted.
+fn replaced(spec: SpecFacts, keys: u32) -> Situation {
+    let mut s = healthy(spec);
+    for n in 0..3 {
+        let uid = PodUid(40 + u16::from(n));
+        s.object(n, |o| {
+            o.uid = uid;
+            o.label = RoleLabel::None;
+        });
+        s.serve(
+            n,
+            ServerFacts {
+                pod_uid: uid,
+                keys,
+                ..booted(n)
+            },
+        );
+    }
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 3_000));
+    s
+}
+
+#[test]
+fn with_volumes_the_recorded_primary_leads_with_its_data() {
+    let decision = replaced(durable(), 10).decide();
+    assert_eq!(promoted(&decision), Some(Ordinal(0)));
+    assert_eq!(recorded(&decision).map(|r| r.pod_uid), Some(PodUid(40)));
+}
+
+#[test]
+fn without_anything_persisted_the_recorded_primary_leads_empty() {
+    assert_eq!(promoted(&replaced(cache(), 0).decide()), Some(Ordinal(0)));
+}
+
+#[test]
+fn nobody_leads_empty_while_a_pod_that_may_hold_data_has_not_answered() {
+    let mut s = replaced(cache(), 0);
+    s.silence(2, 100);
+    assert_eq!(promoted(&s.decide()), None);
+}
+
+#[test]
+fn a_longer_part_of_the_same_history_leads_and_another_history_does_not() {
+    let mut s = replaced(durable(), 10);
+    for n in 0..3 {
+        s.server(n, |server| {
+            server.replid = HISTORY;
+            server.offset = Offset(1000 + u64::from(n));
+        });
+    }
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(2)));
+    s.server(2, |server| server.replid = Replid(9));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn when_the_recorded_claim_is_gone_and_others_hold_data_a_person_decides() {
+    let mut s = replaced(durable(), 10);
+    s.seen.pods[0].claim = Known::seen(
+        NOW,
+        ClaimFacts {
+            uid: ClaimUid(77),
+            younger_than_cluster: true,
+        },
+    );
+    s.server(0, |server| server.keys = 0);
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(refuses(&decision, Reason::RecordedDataGone));
+    s.spec.promote = Some(PromoteOrder {
+        pod: Ordinal(1),
+        epoch: Epoch(1),
+    });
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), Some(Ordinal(1)));
+    assert_eq!(recorded(&decision).map(|r| r.epoch), Some(Epoch(2)));
+}
+
+#[test]
+fn the_recorded_primary_waits_a_bounded_time_for_the_others() {
+    let mut s = replaced(durable(), 10);
+    s.silence(2, 100);
+    assert!(waits_for(&s.decide(), Reason::WaitingForOthers));
+    assert_eq!(promoted(&s.decide()), None);
+    s.server(0, |server| server.uptime = 30);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
+}
+
+#[test]
+fn a_single_pod_that_restarted_leads_again() {
+    let mut spec = cache();
+    spec.pods = 1;
+    let mut s = healthy(spec);
+    s.seen.pods.truncate(1);
+    s.serve(0, booted(0));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
+    assert_eq!(recorded(&s.decide()), None, "the holder is the same pod");
+}

@@ -1,0 +1,10 @@
+//! What the core decides in named situations.
+
+mod situation;
+
+mod death;
+mod first_primary;
+mod full_restart;
+mod provisioning;
+mod routing;
+mod told;

@@ -1,0 +1,150 @@
+//! Objects of Kubernetes.
+
+use wellcake_core::effects::{Kind, Verb};
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+
+use crate::situation::*;
+
+fn empty() -> Situation {
+    let mut s = fresh(cache());
+    s.seen.pods.clear();
+    for object in Object::ALL {
+        s.seen.objects.set(object, Known::Absent);
+    }
+    s
+}
+
+#[test]
+fn a_new_cluster_gets_its_secrets_first_and_its_statefulset_after_its_configuration() {
+    let decision = empty().decide();
+    let order: Vec<_> = decision.effects.iter().map(|e| e.verb).collect();
+    assert_eq!(order[0], Verb::CreateCredentials);
+    let at = |object| {
+        order
+            .iter()
+            .position(|v| *v == Verb::Apply(object))
+            .expect("applied")
+    };
+    assert!(at(Object::Config) < at(Object::StatefulSet));
+    assert_eq!(order.len(), Object::ALL.len());
+}
+
+#[test]
+fn what_is_not_served_creates_nothing() {
+    let mut s = empty();
+    s.spec.unserved = Some(Unserved::Tls);
+    let decision = s.decide();
+    assert!(decision.effects.is_empty());
+    assert!(refuses(&decision, Reason::FieldNotServed));
+}
+
+#[test]
+fn a_missing_secret_or_key_creates_nothing_and_says_so() {
+    for (source, reason) in [
+        (PasswordSource::SecretMissing, Reason::SecretMissing),
+        (PasswordSource::KeyMissing, Reason::SecretKeyMissing),
+    ] {
+        let mut s = empty();
+        s.seen.objects.password = Known::seen(NOW, source);
+        let decision = s.decide();
+        assert!(decision.effects.is_empty());
+        assert!(refuses(&decision, reason));
+    }
+}
+
+#[test]
+fn an_object_of_somebody_else_stops_everything_that_would_be_made() {
+    let mut s = empty();
+    s.seen.objects.set(
+        Object::ClientService,
+        Known::seen(NOW, ObjectState::Foreign),
+    );
+    let decision = s.decide();
+    assert!(decision.effects.is_empty());
+    assert!(refuses(&decision, Reason::ForeignObject));
+}
+
+#[test]
+fn what_could_not_be_looked_at_is_not_taken_for_absent() {
+    let mut s = empty();
+    s.seen.objects.set(Object::StatefulSet, Known::unknown(NOW));
+    let decision = s.decide();
+    assert!(decision.effects.is_empty());
+    assert!(waits_for(&decision, Reason::NotObservedYet));
+}
+
+#[test]
+fn a_changed_template_does_not_roll_and_is_named() {
+    let mut s = healthy(cache());
+    s.seen.objects.set(
+        Object::StatefulSet,
+        Known::seen(NOW, ObjectState::NeedsRoll),
+    );
+    s.seen.objects.set(Object::Config, Known::Absent);
+    let decision = s.decide();
+    assert!(decision.effects.is_empty(), "{decision:?}");
+    assert!(refuses(&decision, Reason::ChangeNotRolled));
+}
+
+#[test]
+fn drift_is_corrected() {
+    let mut s = healthy(cache());
+    s.seen
+        .objects
+        .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Differs));
+    assert_eq!(kinds(&s.decide()), [Kind::Apply]);
+}
+
+#[test]
+fn failures_pause_provisioning_and_never_failover() {
+    let mut s = healthy(cache());
+    s.seen
+        .objects
+        .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Differs));
+    s.hints = Hints {
+        failed_at: Some(NOW),
+        failures: 3,
+    };
+    let decision = s.decide();
+    assert!(decision.effects.is_empty());
+    assert_eq!(decision.wake, Some(Tick(NOW.0 + 2_000)));
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    assert!(promoted(&s.decide()).is_some());
+}
+
+#[test]
+fn failover_goes_on_when_the_spec_asks_for_something_not_served() {
+    let mut s = healthy(cache());
+    s.spec.unserved = Some(Unserved::Metrics);
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    assert!(promoted(&s.decide()).is_some());
+}
+
+#[test]
+fn requests_that_are_not_served_are_refused_by_name() {
+    let mut s = healthy(cache());
+    s.spec.failover_asked = true;
+    s.spec.restart_asked = true;
+    s.spec.rotation_asked = true;
+    let decision = s.decide();
+    for reason in [
+        Reason::HandoverNotServed,
+        Reason::RestartNotServed,
+        Reason::RotationNotServed,
+    ] {
+        assert!(refuses(&decision, reason));
+    }
+}
+
+#[test]
+fn nothing_is_done_for_a_cluster_that_is_being_deleted() {
+    let mut s = healthy(cache());
+    s.spec.deleting = true;
+    s.serve(0, booted(0));
+    assert!(s.decide().effects.is_empty());
+}

@@ -1,0 +1,89 @@
+//! What the status says in these situations.
+
+use wellcake_core::facts::*;
+use wellcake_core::status;
+use wellcake_crds::names::ClusterName;
+use wellcake_crds::v1beta1::{Phase, ValkeyClusterStatus};
+
+use crate::situation::*;
+
+fn told(s: &Situation) -> status::StatusFacts {
+    status::facts(&s.spec, &s.seen, &s.decide(), NOW)
+}
+
+fn time() -> k8s_openapi::apimachinery::pkg::apis::meta::v1::Time {
+    serde_json::from_value(serde_json::json!("2026-01-01T00:00:00Z")).expect("time")
+}
+
+#[test]
+fn a_healthy_cluster_is_ready_and_a_new_one_is_not() {
+    let facts = told(&healthy(cache()));
+    assert_eq!(facts.phase, Phase::Ready);
+    assert!(
+        facts.ready_condition.0 && facts.available.0 && !facts.degraded.0 && !facts.progressing.0
+    );
+    let facts = told(&fresh(cache()));
+    assert_eq!(facts.phase, Phase::Creating);
+    assert!(
+        !facts.ready_condition.0 && !facts.available.0 && !facts.degraded.0 && facts.progressing.0
+    );
+}
+
+#[test]
+fn a_lost_replica_degrades_and_a_lost_primary_is_not_available() {
+    let mut s = healthy(cache());
+    s.kill(2);
+    s.silence(2, 10_000);
+    let facts = told(&s);
+    assert!(facts.available.0 && !facts.ready_condition.0 && facts.degraded.0);
+    assert_eq!(facts.ready, 2);
+    let mut s = healthy(cache());
+    s.silence(0, 10_000);
+    let facts = told(&s);
+    assert!(!facts.available.0 && facts.degraded.0);
+}
+
+#[test]
+fn traffic_that_still_goes_elsewhere_is_not_available() {
+    let mut s = healthy(cache());
+    s.seen.objects.client_route = Some(Ordinal(1));
+    assert!(!told(&s).available.0);
+}
+
+#[test]
+fn transition_times_move_only_with_the_value() {
+    let name = ClusterName::parse("web").expect("name");
+    let facts = told(&healthy(cache()));
+    let first = status::render(&facts, &name, "ns", &ValkeyClusterStatus::default(), time());
+    let later: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time =
+        serde_json::from_value(serde_json::json!("2026-01-02T00:00:00Z")).expect("time");
+    let second = status::render(&facts, &name, "ns", &first, later);
+    assert_eq!(first, second, "nothing changed, nothing is written");
+    assert_eq!(first.internal_endpoint.as_deref(), Some("web.ns.svc:6379"));
+    assert_eq!(first.primary.as_deref(), Some("web-0"));
+}
+
+#[test]
+fn a_field_that_is_not_served_is_named_in_the_ready_condition() {
+    let mut s = fresh(cache());
+    s.spec.unserved = Some(Unserved::Tls);
+    s.seen.pods.clear();
+    let name = ClusterName::parse("web").expect("name");
+    let facts = told(&s);
+    let status = status::render(&facts, &name, "ns", &ValkeyClusterStatus::default(), time());
+    let ready = status
+        .conditions
+        .iter()
+        .find(|c| c.type_ == "Ready")
+        .expect("Ready");
+    assert_eq!(
+        (ready.status.as_str(), ready.reason.as_str()),
+        ("False", "FieldNotServed")
+    );
+    assert!(
+        ready.message.contains("spec.tls.enabled"),
+        "{}",
+        ready.message
+    );
+    assert_eq!(facts.phase, Phase::Failed);
+}
