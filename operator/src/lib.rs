@@ -7,5 +7,6 @@ pub mod http;
 pub mod lease;
 pub mod logging;
 pub mod metrics;
+pub mod rbac;
 pub mod readiness;
 pub mod run;

@@ -1,5 +1,7 @@
 //! The command line. Every flag can also be given as an environment variable.
 
+pub mod reference;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
