@@ -1,1 +1,13 @@
-//! Being written.
+//! What comes from outside as text, turned into facts: replies of servers, the spec, the primary record, names of pods.
+
+mod info;
+mod pod;
+mod record;
+mod server;
+mod spec;
+
+pub use info::{Info, InfoError, InfoRole, ReplicaInfo, UpstreamInfo};
+pub use pod::ordinal;
+pub use record::{RecordError, record, record_status};
+pub use server::server_facts;
+pub use spec::{promote_token, spec_facts, unserved};

@@ -1,0 +1,43 @@
+//! A server's answer as facts.
+
+use super::info::{Info, InfoRole};
+use crate::facts::{Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Upstream};
+use crate::render::NOBODY;
+
+/// What a server says of itself. `pod_uid` is the pod whose address answered, `port` the port it answered on;
+/// `addresses` tells which pod has an address now.
+pub fn server_facts(
+    info: &Info,
+    pod_uid: PodUid,
+    port: Port,
+    addresses: impl Fn(&str, u16) -> Upstream,
+    interner: &mut Interner,
+) -> ServerFacts {
+    ServerFacts {
+        pod_uid,
+        run: RunId(interner.number(&info.run_id)),
+        port,
+        role: role(info, addresses),
+        replid: Replid(interner.number(&info.replid)),
+        replid2: info.replid2.as_deref().map(|id| Replid(interner.number(id))),
+        offset: Offset(info.offset()),
+        loading: info.loading || info.async_loading,
+        keys: u32::try_from(info.keys).unwrap_or(u32::MAX),
+        uptime: u32::try_from(info.uptime_seconds).unwrap_or(u32::MAX),
+    }
+}
+
+fn role(info: &Info, addresses: impl Fn(&str, u16) -> Upstream) -> Role {
+    let InfoRole::Replica(upstream) = &info.role else { return Role::Primary };
+    let of = if (upstream.host.as_str(), upstream.port) == NOBODY {
+        Upstream::Nobody
+    } else {
+        addresses(&upstream.host, upstream.port)
+    };
+    let link = match (upstream.link_up, upstream.link_down_seconds) {
+        (true, _) => Link::Up,
+        (false, Some(seconds)) => Link::Down { seconds: u32::try_from(seconds).unwrap_or(u32::MAX) },
+        (false, None) => Link::Never,
+    };
+    Role::Replica { upstream: of, link, syncing: upstream.sync_in_progress }
+}

@@ -1,0 +1,94 @@
+//! The ValkeyCluster as facts.
+
+use wellcake_crds::names::ClusterName;
+use wellcake_crds::v1beta1::{StorageMedium, Topology, ValkeyCluster, ValkeyClusterSpec};
+use wellcake_crds::{annotations, defaults};
+
+use super::pod::ordinal;
+use crate::facts::{Epoch, Ordinal, Persistence, PromoteOrder, SpecFacts, Unserved};
+use crate::limits;
+
+/// What a ValkeyCluster asks for.
+pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
+    let spec = &cluster.spec;
+    let storage = defaults::storage(spec);
+    let status = cluster.status.as_ref();
+    let asked = |key: &str, served: Option<&String>| {
+        annotation(cluster, key).is_some_and(|token| served.map(String::as_str) != Some(token))
+    };
+    SpecFacts {
+        generation: cluster.metadata.generation.unwrap_or(0),
+        topology: spec.topology,
+        profile: spec.profile,
+        pods: u8::try_from(defaults::data_pods(spec)).unwrap_or(u8::MAX).min(limits::MAX_PODS),
+        persistence: Persistence {
+            aof: storage.mode.has_aof(),
+            rdb: storage.mode.has_rdb(),
+            claims: storage.medium == StorageMedium::Disk,
+        },
+        unserved: unserved(spec).or_else(|| hibernated(cluster)),
+        promote: promote_order(cluster),
+        failover_asked: asked(
+            annotations::FAILOVER,
+            status.and_then(|status| status.last_failover_token.as_ref()),
+        ),
+        // No status field remembers a restart: that a request was served shows in the pods, and none is served yet.
+        restart_asked: asked(annotations::RESTART, None),
+        rotation_asked: asked(
+            annotations::ROTATE_PASSWORD,
+            status.and_then(|status| status.last_password_rotation_token.as_ref()),
+        ),
+        deleting: cluster.metadata.deletion_timestamp.is_some(),
+    }
+}
+
+/// The field of a spec that is not served and whose neglect would harm most: what would lay data or passwords open comes
+/// first, then what would make another server than was asked for, then what would be missing beside it.
+pub fn unserved(spec: &ValkeyClusterSpec) -> Option<Unserved> {
+    let table = [
+        (defaults::tls_enabled(spec), Unserved::Tls),
+        (defaults::allowed_peers(spec).is_some(), Unserved::NetworkPolicy),
+        (spec.topology == Topology::Cluster, Unserved::Cluster),
+        (spec.topology == Topology::Sentinel, Unserved::Sentinel),
+        (spec.replicate_from.is_some(), Unserved::ReplicateFrom),
+        (spec.restore_from.is_some(), Unserved::RestoreFrom),
+        (defaults::backup_enabled(spec), Unserved::Backup),
+        (defaults::metrics_enabled(spec), Unserved::Metrics),
+    ];
+    table.into_iter().find_map(|(set, field)| set.then_some(field))
+}
+
+/// The value of the annotation `valkey.wellcake.io/promote` that has not been served, as it is remembered afterwards.
+pub fn promote_token(cluster: &ValkeyCluster) -> Option<&str> {
+    let token = annotation(cluster, annotations::PROMOTE)?;
+    let served = cluster.status.as_ref().and_then(|status| status.last_promote_token.as_deref());
+    (served != Some(token)).then_some(token)
+}
+
+fn hibernated(cluster: &ValkeyCluster) -> Option<Unserved> {
+    (annotation(cluster, annotations::HIBERNATE) == Some("true")).then_some(Unserved::Hibernate)
+}
+
+/// An order that cannot be read names a pod that cannot exist, so that it is refused instead of overlooked.
+fn promote_order(cluster: &ValkeyCluster) -> Option<PromoteOrder> {
+    let token = promote_token(cluster)?;
+    let unreadable = PromoteOrder { pod: Ordinal(u8::MAX), epoch: Epoch(u32::MAX) };
+    Some(read_order(cluster, token).unwrap_or(unreadable))
+}
+
+/// Reads `<pod>/<epoch>/<token>`.
+fn read_order(cluster: &ValkeyCluster, text: &str) -> Option<PromoteOrder> {
+    let name = ClusterName::parse(cluster.metadata.name.as_deref()?).ok()?;
+    let (pod, rest) = text.split_once('/')?;
+    let (epoch, token) = rest.split_once('/')?;
+    if token.is_empty() {
+        return None;
+    }
+    Some(PromoteOrder { pod: ordinal(pod, &name)?, epoch: Epoch(epoch.parse().ok()?) })
+}
+
+/// The value of an annotation; an empty one counts as absent.
+fn annotation<'a>(cluster: &'a ValkeyCluster, key: &str) -> Option<&'a str> {
+    let value = cluster.metadata.annotations.as_ref()?.get(key)?;
+    Some(value.as_str()).filter(|value| !value.is_empty())
+}

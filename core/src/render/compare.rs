@@ -1,0 +1,121 @@
+//! How a live object stands to what it should be.
+
+use serde_json::{Map, Value};
+
+use super::metadata::applied_hash_of;
+use super::quantity::Amount;
+use crate::facts::ObjectState;
+
+/// Parts of a StatefulSet's spec that only new pods, or a new StatefulSet, can follow.
+const ROLLED: [&str; 5] =
+    ["template", "volumeClaimTemplates", "selector", "serviceName", "podManagementPolicy"];
+
+/// Compares a live object with the rendered one; `None` means that it is wanted and not there.
+///
+/// Every field that was rendered must be there with the same value; what others added (defaults of the API server,
+/// injected fields, status) is ignored. Quantities are compared by value, and an empty or zero value equals an absent
+/// one. A different applied hash tells that a field was taken out. Somebody else's object under a name that is not needed
+/// is nobody's concern.
+pub fn compare(desired: Option<&Value>, live: Option<&Value>, owner_uid: &str) -> Option<ObjectState> {
+    let (desired, live) = match (desired, live) {
+        (Some(_), None) => return None,
+        (None, None) => return Some(ObjectState::NotWanted),
+        (None, Some(live)) if is_ours(live, owner_uid) => return Some(ObjectState::Superfluous),
+        (None, Some(_)) => return Some(ObjectState::NotWanted),
+        (Some(desired), Some(live)) => (desired, live),
+    };
+    if !is_ours(live, owner_uid) {
+        return Some(ObjectState::Foreign);
+    }
+    let kind = |object: &'static str| desired.get("kind").and_then(Value::as_str) == Some(object);
+    Some(if kind("StatefulSet") {
+        stateful_set(desired, live)
+    } else if covers(desired, live, "") {
+        ObjectState::Matches
+    } else {
+        ObjectState::Differs
+    })
+}
+
+/// How the live Secret with the ACL file stands; `None` means that the credentials were not made. Its content is written
+/// once, so that it exists and is ours is all that is asked.
+pub fn credentials(acl: Option<&Value>, owner_uid: &str) -> Option<ObjectState> {
+    let acl = acl?;
+    Some(if is_ours(acl, owner_uid) { ObjectState::Matches } else { ObjectState::Foreign })
+}
+
+/// The part of a StatefulSet that only new pods can follow.
+pub fn rolled_part(stateful_set: &Value) -> Value {
+    let spec = stateful_set.get("spec");
+    let part: Map<String, Value> = ROLLED
+        .into_iter()
+        .filter_map(|key| Some((key.to_owned(), spec?.get(key)?.clone())))
+        .collect();
+    Value::Object(part)
+}
+
+fn stateful_set(desired: &Value, live: &Value) -> ObjectState {
+    let replicas = |object: &Value| object.pointer("/spec/replicas").and_then(Value::as_u64);
+    let taken_out = match (applied_hash_of(live), applied_hash_of(desired)) {
+        (Some(live), Some(desired)) => live != desired,
+        _ => false,
+    };
+    let fewer = replicas(desired) < replicas(live);
+    let live_spec = live.get("spec").unwrap_or(&Value::Null);
+    if taken_out || fewer || !covers(&rolled_part(desired), live_spec, "") {
+        ObjectState::NeedsRoll
+    } else if covers(desired, live, "") {
+        ObjectState::Matches
+    } else {
+        ObjectState::Differs
+    }
+}
+
+/// Whether the controller of an object is the ValkeyCluster of this uid.
+fn is_ours(live: &Value, owner_uid: &str) -> bool {
+    let references = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    references.into_iter().flatten().any(|reference| {
+        reference.get("controller").and_then(Value::as_bool) == Some(true)
+            && reference.get("uid").and_then(Value::as_str) == Some(owner_uid)
+    })
+}
+
+/// Whether every field of `desired` is in `live` with the same value. `within` is the key of the map that holds them.
+fn covers(desired: &Value, live: &Value, within: &str) -> bool {
+    match (desired, live) {
+        (Value::Object(wanted), Value::Object(there)) => wanted.iter().all(|(key, value)| {
+            let quantities = matches!(within, "requests" | "limits") || key == "sizeLimit";
+            match there.get(key) {
+                Some(live) if quantities && is_same_amount(value, live) => true,
+                Some(live) => covers(value, live, key),
+                None => is_zero(value),
+            }
+        }),
+        (Value::Array(wanted), Value::Array(there)) => {
+            wanted.len() == there.len()
+                && wanted.iter().zip(there).all(|(value, live)| covers(value, live, ""))
+        }
+        _ => desired == live || (is_zero(desired) && is_zero(live)),
+    }
+}
+
+fn is_same_amount(one: &Value, other: &Value) -> bool {
+    let amount = |value: &Value| match value {
+        Value::String(text) => Amount::parse(text).ok(),
+        Value::Number(number) => Amount::parse(&number.to_string()).ok(),
+        _ => None,
+    };
+    amount(one).is_some_and(|amount_of_one| Some(amount_of_one) == amount(other))
+}
+
+/// Whether the API server may leave a value out when it writes an object.
+fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.values().all(is_zero),
+    }
+}

@@ -1,0 +1,204 @@
+//! The StatefulSet of the data pods.
+
+use serde_json::{Map, Value, json};
+use wellcake_crds::names::DATA_VOLUME;
+use wellcake_crds::v1beta1::{StorageMedium, ValkeyClusterSpec};
+use wellcake_crds::{annotations, defaults};
+
+use super::config::{CONFIG_KEY, config_digest};
+use super::metadata::{labels, metadata, selector};
+use super::{CLIENT_PORT, Owner, SERVER};
+
+/// Where the data is mounted.
+pub const DATA_PATH: &str = "/data";
+/// Where valkey.conf is mounted.
+const CONFIG_PATH: &str = "/etc/valkey";
+/// Where the ACL file and the replication credentials are mounted.
+pub const SECRET_PATH: &str = "/etc/valkey/secret";
+
+/// How long a terminating server lives on before it gets SIGTERM, for a handover without loss.
+const SLEEP_SECONDS: u32 = 5;
+/// How long a server that ends waits for its replicas (`shutdown-timeout`).
+pub const SHUTDOWN_SECONDS: u32 = 10;
+/// What is left for writing the data to disk.
+const MARGIN_SECONDS: u32 = 15;
+/// User and group of the servers.
+const USER: u32 = 1000;
+
+/// The StatefulSet. Pods start in parallel and are replaced by nobody but the operator.
+pub fn stateful_set(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    let mut body = json!({
+        "replicas": defaults::data_pods(spec),
+        "serviceName": owner.name.headless_service(),
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": { "type": "OnDelete" },
+        "persistentVolumeClaimRetentionPolicy": { "whenDeleted": "Retain", "whenScaled": "Retain" },
+        "selector": { "matchLabels": selector(owner, spec) },
+        "template": template(owner, spec),
+    });
+    if let (Some(claim), Some(body)) = (claim_template(owner, spec), body.as_object_mut()) {
+        body.insert("volumeClaimTemplates".to_owned(), json!([claim]));
+    }
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": metadata(owner, spec, &owner.name.stateful_set()),
+        "spec": body,
+    })
+}
+
+fn template(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    json!({
+        "metadata": {
+            "labels": labels(owner, spec),
+            "annotations": { annotations::CONFIG_HASH: config_digest(spec) },
+        },
+        "spec": pod(owner, spec),
+    })
+}
+
+fn pod(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    let mut pod = json!({
+        "automountServiceAccountToken": false,
+        "enableServiceLinks": false,
+        "terminationGracePeriodSeconds": SLEEP_SECONDS + SHUTDOWN_SECONDS + MARGIN_SECONDS,
+        "securityContext": pod_security(spec),
+        "containers": [container(spec)],
+        "volumes": volumes(owner, spec),
+        "affinity": affinity(owner, spec),
+        "topologySpreadConstraints": spread(owner, spec),
+    });
+    if let Some(pod) = pod.as_object_mut() {
+        if !spec.node_selector.is_empty() {
+            pod.insert("nodeSelector".to_owned(), json!(spec.node_selector));
+        }
+        if !spec.tolerations.is_empty() {
+            pod.insert("tolerations".to_owned(), json!(spec.tolerations));
+        }
+    }
+    pod
+}
+
+fn container(spec: &ValkeyClusterSpec) -> Value {
+    let mut container = json!({
+        "name": SERVER,
+        "image": spec.image,
+        "imagePullPolicy": spec.image_pull_policy.as_str(),
+        "command": ["valkey-server"],
+        "args": [format!("{CONFIG_PATH}/{CONFIG_KEY}")],
+        "ports": [{ "name": SERVER, "containerPort": CLIENT_PORT, "protocol": "TCP" }],
+        "readinessProbe": readiness(),
+        "lifecycle": { "preStop": { "sleep": { "seconds": SLEEP_SECONDS } } },
+        "securityContext": container_security(spec),
+        "volumeMounts": [
+            { "name": "config", "mountPath": CONFIG_PATH, "readOnly": true },
+            { "name": "secret", "mountPath": SECRET_PATH, "readOnly": true },
+            { "name": DATA_VOLUME, "mountPath": DATA_PATH },
+        ],
+    });
+    if let (Some(resources), Some(container)) = (&spec.resources, container.as_object_mut()) {
+        container.insert("resources".to_owned(), json!(resources));
+    }
+    container
+}
+
+/// An open client port means verified, in sync once and loaded, since the operator opens it. There is no liveness probe:
+/// it would kill servers that are fenced or loading, and the kernel accepts connections for a process that hangs.
+fn readiness() -> Value {
+    json!({
+        "tcpSocket": { "port": CLIENT_PORT },
+        "periodSeconds": 1,
+        "timeoutSeconds": 1,
+        "failureThreshold": 3,
+    })
+}
+
+fn pod_security(spec: &ValkeyClusterSpec) -> Value {
+    match &spec.pod_security_context {
+        Some(given) => json!(given),
+        None => json!({
+            "runAsNonRoot": true,
+            "runAsUser": USER,
+            "fsGroup": USER,
+            "seccompProfile": { "type": "RuntimeDefault" },
+        }),
+    }
+}
+
+fn container_security(spec: &ValkeyClusterSpec) -> Value {
+    match &spec.container_security_context {
+        Some(given) => json!(given),
+        None => json!({
+            "runAsNonRoot": true,
+            "allowPrivilegeEscalation": false,
+            "readOnlyRootFilesystem": true,
+            "capabilities": { "drop": ["ALL"] },
+            "seccompProfile": { "type": "RuntimeDefault" },
+        }),
+    }
+}
+
+fn volumes(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    let config = owner.name.config_revision(&config_digest(spec));
+    let mut volumes = vec![
+        json!({ "name": "config", "configMap": { "name": config } }),
+        json!({ "name": "secret", "secret": { "secretName": owner.name.acl_secret() } }),
+    ];
+    let storage = defaults::storage(spec);
+    if storage.medium == StorageMedium::Memory {
+        volumes.push(json!({
+            "name": DATA_VOLUME,
+            "emptyDir": { "medium": "Memory", "sizeLimit": storage.size },
+        }));
+    }
+    Value::Array(volumes)
+}
+
+/// The claim of each pod; none in memory.
+fn claim_template(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Option<Value> {
+    let storage = defaults::storage(spec);
+    if storage.medium == StorageMedium::Memory {
+        return None;
+    }
+    let mut body = Map::new();
+    body.insert("accessModes".to_owned(), json!(["ReadWriteOnce"]));
+    body.insert("resources".to_owned(), json!({ "requests": { "storage": storage.size } }));
+    if let Some(class) = storage.storage_class_name {
+        body.insert("storageClassName".to_owned(), Value::String(class));
+    }
+    Some(json!({
+        "metadata": { "name": DATA_VOLUME, "labels": labels(owner, spec) },
+        "spec": body,
+    }))
+}
+
+/// Pods of one cluster prefer different nodes.
+fn affinity(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    match &spec.affinity {
+        Some(given) => json!(given),
+        None => json!({
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [{
+                    "weight": 100,
+                    "podAffinityTerm": {
+                        "topologyKey": "kubernetes.io/hostname",
+                        "labelSelector": { "matchLabels": selector(owner, spec) },
+                    },
+                }],
+            },
+        }),
+    }
+}
+
+/// Pods of one cluster are spread over zones where that is possible.
+fn spread(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    if !spec.topology_spread_constraints.is_empty() {
+        return json!(spec.topology_spread_constraints);
+    }
+    json!([{
+        "maxSkew": 1,
+        "topologyKey": "topology.kubernetes.io/zone",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": { "matchLabels": selector(owner, spec) },
+    }])
+}
