@@ -1,5 +1,6 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -25,12 +26,20 @@ impl Server {
     /// # Errors
     /// When the port cannot be opened.
     pub async fn bind(listen: Listen, router: Router, flag: &str) -> anyhow::Result<Option<Self>> {
-        let Listen::At(address) = listen else {
-            return Ok(None);
+        let addresses: Vec<SocketAddr> = match listen {
+            Listen::Off => return Ok(None),
+            Listen::At(address) => vec![address],
+            // The first serves both families; it fails where IPv6 is off.
+            Listen::Everywhere(port) => vec![
+                (Ipv6Addr::UNSPECIFIED, port).into(),
+                (Ipv4Addr::UNSPECIFIED, port).into(),
+            ],
         };
-        let listener = TcpListener::bind(address).await.with_context(|| {
-            format!("cannot listen on {address}; choose another address with {flag}")
-        })?;
+        let listener = TcpListener::bind(addresses.as_slice())
+            .await
+            .with_context(|| {
+                format!("cannot listen on {addresses:?}; choose another address with {flag}")
+            })?;
         Ok(Some(Self { listener, router }))
     }
 

@@ -155,6 +155,8 @@ pub enum Listen {
     Off,
     /// At this address.
     At(SocketAddr),
+    /// At all addresses, IPv6 and IPv4 as far as the machine has them.
+    Everywhere(u16),
 }
 
 impl FromStr for Listen {
@@ -165,11 +167,10 @@ impl FromStr for Listen {
         if text == "off" {
             return Ok(Self::Off);
         }
-        let full = match text.strip_prefix(':') {
-            Some(port) => format!("[::]:{port}"),
-            None => text.to_owned(),
-        };
-        full.parse().map(Self::At).map_err(|_| {
+        if let Some(Ok(port)) = text.strip_prefix(':').map(str::parse) {
+            return Ok(Self::Everywhere(port));
+        }
+        text.parse().map(Self::At).map_err(|_| {
             format!("{text} is no address; give ADDRESS:PORT such as 0.0.0.0:8080, :PORT, or off")
         })
     }
@@ -256,7 +257,7 @@ mod tests {
         assert_eq!(run.lease_duration, Duration::from_secs(60));
         assert_eq!(run.retry_period, Duration::from_millis(500));
         assert_eq!(run.metrics_addr, Listen::Off);
-        assert!(matches!(run.probe_addr, Listen::At(at) if at.port() == 9000));
+        assert_eq!(run.probe_addr, Listen::Everywhere(9000));
     }
 
     #[test]
