@@ -114,7 +114,10 @@ pub fn wait_for<T>(
             return Ok(answer);
         }
         if start.elapsed() > limit {
-            return Err(anyhow!("{what} did not happen within {} s", limit.as_secs()));
+            return Err(anyhow!(
+                "{what} did not happen within {} s",
+                limit.as_secs()
+            ));
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -160,7 +163,10 @@ mod tests {
         let error = output(Command::new("sh").args(["-c", "echo no such luck >&2; exit 3"]))
             .expect_err("the command fails");
         let text = error.to_string();
-        assert!(text.contains("no such luck") && text.contains("sh -c"), "{text}");
+        assert!(
+            text.contains("no such luck") && text.contains("sh -c"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -20,7 +20,14 @@ pub fn generate(layout: &Layout) -> Result<()> {
     for package in packages {
         shown_to_user(
             Command::new("cargo")
-                .args(["test", "--quiet", "--package", &package, "--test", "generated"])
+                .args([
+                    "test",
+                    "--quiet",
+                    "--package",
+                    &package,
+                    "--test",
+                    "generated",
+                ])
                 .env("GENERATE", "1")
                 .current_dir(&layout.repo),
         )?;

@@ -1,14 +1,21 @@
 //! Developer commands: `cargo xtask COMMAND`.
 
+mod bench;
 mod build;
 mod cluster;
 mod command;
+mod generate;
+mod install;
+mod lock;
 mod paths;
 mod pki;
 mod ports;
 mod prerequisites;
 mod processes;
 mod progress;
+mod status;
+mod test;
+mod up;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -27,8 +34,23 @@ struct Cli {
 enum Command {
     /// Start a local Kubernetes of three nodes, install the operator and show a first ValkeyCluster.
     Up(Up),
-    /// Stop the local Kubernetes. What was built and what is stored stays.
-    Down,
+    /// Build the operator and roll it out in the running local Kubernetes.
+    Operator,
+    /// Build the operator's image and print the archive's path and the image's name.
+    Image,
+    /// Show what runs of the local Kubernetes.
+    Status,
+    /// Stop the local Kubernetes. What was built and what is stored in it stays.
+    Down(Down),
+    /// Measure, and print the figures beside what must be reached.
+    Bench {
+        /// The measures to take; all when there is none.
+        names: Vec<String>,
+    },
+    /// Write the files that are generated from code.
+    Gen,
+    /// Run all checks: format, lints, licences, and tests up to end-to-end ones on the local Kubernetes.
+    Test,
 }
 
 #[derive(Args)]
@@ -36,6 +58,19 @@ struct Up {
     /// Leave the operator out, to run it on the host.
     #[arg(long)]
     no_operator: bool,
+    /// Use the Kubernetes of this context of your kubeconfig instead of starting one.
+    #[arg(long, value_name = "NAME", requires = "image")]
+    context: Option<String>,
+    /// With --context: the operator's image, as a tar or as a reference that the nodes can pull.
+    #[arg(long, value_name = "TAR_OR_REFERENCE", requires = "context")]
+    image: Option<String>,
+}
+
+#[derive(Args)]
+struct Down {
+    /// Also delete the objects, volumes and logs of the cluster, so that the next `up` starts an empty one.
+    #[arg(long)]
+    delete_data: bool,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,12 +78,41 @@ fn main() -> anyhow::Result<()> {
     let layout = Layout::find()?;
     let progress = Progress::new(&layout.cache);
     match cli.command {
-        Command::Up(up) => {
-            let _ = up.no_operator;
-            cluster::start::start(&layout, &progress)
+        Command::Up(up) => match up.context {
+            Some(context) => install::existing::run(
+                &layout,
+                &progress,
+                &context,
+                up.image.as_deref(),
+                !up.no_operator,
+            ),
+            None => {
+                let _lock = lock::take(&progress)?;
+                up::up(&layout, &progress, !up.no_operator)
+            }
+        },
+        Command::Operator => {
+            let _lock = lock::take(&progress)?;
+            up::roll(&layout, &progress)
         }
-        Command::Down => progress.step("down", "Stopping the local Kubernetes", |_| {
-            cluster::start::stop(&layout)
+        Command::Image => {
+            layout.create()?;
+            let image = build::operator::ensure(&layout, &progress)?;
+            progress.say(&format!("{}\n{}", image.archive.display(), image.name));
+            Ok(())
+        }
+        Command::Status => status::show(&layout),
+        Command::Down(down) => {
+            let _lock = lock::take(&progress)?;
+            progress.step("down", "Stopping the local Kubernetes", |_| {
+                cluster::start::stop(&layout, down.delete_data)
+            })
+        }
+        Command::Bench { names } => bench::run(&layout, &progress, &names),
+        Command::Gen => generate::generate(&layout),
+        Command::Test => test::run(&layout, &progress, || {
+            let _lock = lock::take(&progress)?;
+            up::up(&layout, &progress, true)
         }),
     }
 }

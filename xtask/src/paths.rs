@@ -1,5 +1,6 @@
 //! Where everything lives: the repository, its `.local/` folder, the user's cache and the short run folder.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -79,6 +80,16 @@ impl Layout {
         self.run.join(name)
     }
 
+    /// `PATH` with `.local/bin` in front, so that children find `kubectl` and `helm`.
+    pub fn path(&self) -> OsString {
+        let mut path = self.local.join("bin").into_os_string();
+        if let Some(rest) = std::env::var_os("PATH") {
+            path.push(":");
+            path.push(rest);
+        }
+        path
+    }
+
     /// Makes the folders below `.local/`.
     pub fn create(&self) -> Result<()> {
         for folder in ["bin", "conf", "etcd", "log", "nodes", "pki", "run"] {
@@ -121,7 +132,9 @@ mod tests {
     fn sockets_of_a_deep_work_tree_stay_within_the_limit() {
         let deep = PathBuf::from("/home/somebody").join("folder".repeat(30));
         let layout = Layout::new(deep, PathBuf::from("/cache"));
-        let socket = layout.node("node-1").join("kubelet/pod-resources/kubelet.sock");
+        let socket = layout
+            .node("node-1")
+            .join("kubelet/pod-resources/kubelet.sock");
         assert!(socket.as_os_str().len() < 107, "{}", socket.display());
     }
 

@@ -27,7 +27,8 @@ pub fn ensure(layout: &Layout, leaves: &[Leaf]) -> Result<()> {
     let authority = authority(layout)?;
     service_account_key(layout)?;
     for leaf in leaves {
-        ensure_leaf(layout, &authority, leaf).with_context(|| format!("certificate {}", leaf.file))?;
+        ensure_leaf(layout, &authority, leaf)
+            .with_context(|| format!("certificate {}", leaf.file))?;
     }
     Ok(())
 }
@@ -79,9 +80,14 @@ fn ensure_leaf(layout: &Layout, authority: &Issuer<'static, KeyPair>, leaf: &Lea
     }
     let mut params = CertificateParams::new(leaf.names.to_vec())?;
     params.distinguished_name = name(leaf.user, leaf.group);
-    params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    params.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
+    params.key_usages = vec![
+        KeyUsagePurpose::DigitalSignature,
+        KeyUsagePurpose::KeyEncipherment,
+    ];
+    params.extended_key_usages = vec![
+        ExtendedKeyUsagePurpose::ClientAuth,
+        ExtendedKeyUsagePurpose::ServerAuth,
+    ];
     live_long(&mut params);
     let pair = KeyPair::generate()?;
     store(&key, &pair.serialize_pem())?;

@@ -13,15 +13,15 @@ pub fn check_free(address: &str) -> Result<()> {
         return Ok(());
     };
     let port = address.rsplit(':').next().unwrap_or_default();
-    let listing = command::output(
-        Command::new("ss").args(["-Hltnp", &format!("sport = :{port}")]),
-    )
-    .unwrap_or_default();
+    let listing = command::output(Command::new("ss").args(["-Hltnp", &format!("sport = :{port}")]))
+        .unwrap_or_default();
     match holder(&listing) {
         Some((name, pid)) => bail!(
             "port {port} is held by {name} (pid {pid}): stop that process, then run this command again"
         ),
-        None => bail!("cannot listen on {address} ({why}): free that address, then run this command again"),
+        None => bail!(
+            "cannot listen on {address} ({why}): free that address, then run this command again"
+        ),
     }
 }
 
@@ -49,7 +49,9 @@ mod tests {
     fn a_held_port_is_one_sentence() {
         let held = TcpListener::bind("127.0.0.1:0").expect("some port is free");
         let address = held.local_addr().expect("it has an address").to_string();
-        let error = check_free(&address).expect_err("the port is held").to_string();
+        let error = check_free(&address)
+            .expect_err("the port is held")
+            .to_string();
         assert!(error.contains("then run this command again"), "{error}");
         drop(held);
         check_free(&address).expect("the port is free again");

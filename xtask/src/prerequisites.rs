@@ -16,7 +16,10 @@ const PACKAGES: [(&str, &str); 14] = [
     ("conntrack", "/usr/sbin/conntrack"),
     ("containerd", "/usr/bin/containerd"),
     ("containernetworking-plugins", "/usr/lib/cni/bridge"),
-    ("debian-archive-keyring", "/usr/share/keyrings/debian-archive-keyring.gpg"),
+    (
+        "debian-archive-keyring",
+        "/usr/share/keyrings/debian-archive-keyring.gpg",
+    ),
     ("iproute2", "/sbin/ip"),
     ("iptables", "/usr/sbin/iptables"),
     ("mmdebstrap", "/usr/bin/mmdebstrap"),
@@ -35,18 +38,29 @@ const WARM: u64 = 3;
 /// Only root can make bridges, mounts and containers.
 pub fn root() -> Result<()> {
     if !rustix::process::geteuid().is_root() {
-        bail!("this needs root for bridges, mounts and containers: run it as root, for example in `sudo -i`");
+        bail!(
+            "this needs root for bridges, mounts and containers: run it as root, for example in `sudo -i`"
+        );
     }
     Ok(())
 }
 
 /// Go 1.21 or newer; it fetches by itself the newer one that a module asks for.
 pub fn go() -> Result<()> {
-    let answer = output(Command::new("go").args(["env", "GOVERSION"]).env("GOTOOLCHAIN", "local")).ok();
+    let answer = output(
+        Command::new("go")
+            .args(["env", "GOVERSION"])
+            .env("GOTOOLCHAIN", "local"),
+    )
+    .ok();
     match answer.as_deref().and_then(minor) {
         Some(21..) => Ok(()),
-        Some(_) => bail!("Go is too old to build Kubernetes: install Go 1.21 or newer and put it first in PATH"),
-        None => bail!("Go is missing and Kubernetes is built with it: install Go 1.21 or newer and put its `go` into PATH"),
+        Some(_) => bail!(
+            "Go is too old to build Kubernetes: install Go 1.21 or newer and put it first in PATH"
+        ),
+        None => bail!(
+            "Go is missing and Kubernetes is built with it: install Go 1.21 or newer and put its `go` into PATH"
+        ),
     }
 }
 
@@ -68,7 +82,9 @@ pub fn packages(layout: &Layout, progress: &Progress) -> Result<()> {
         return Ok(());
     }
     if !succeeds(Command::new("apt-get").arg("--version")) {
-        bail!("this machine has no apt-get, and the local cluster is made of Debian packages: use Debian 12 or newer, or `cargo xtask up --context NAME` with a Kubernetes that you have");
+        bail!(
+            "this machine has no apt-get, and the local cluster is made of Debian packages: use Debian 12 or newer, or `cargo xtask up --context NAME` with a Kubernetes that you have"
+        );
     }
     let what = format!("Installing Debian packages ({})", missing.join(", "));
     progress.step("packages", &what, |_| {
@@ -92,7 +108,10 @@ fn enough(path: &Path, needed: u64) -> Result<()> {
     let status = rustix::fs::statvfs(existing)?;
     let free = status.f_bavail * status.f_frsize / (1 << 30);
     if free < needed {
-        bail!("{} has {free} GiB free and {needed} GiB are needed: free some space there", existing.display());
+        bail!(
+            "{} has {free} GiB free and {needed} GiB are needed: free some space there",
+            existing.display()
+        );
     }
     Ok(())
 }
@@ -118,6 +137,9 @@ mod tests {
     #[test]
     fn too_little_disk_is_one_sentence() {
         let error = enough(Path::new("/nonexistent/folder"), 1 << 40).expect_err("nobody has that");
-        assert!(error.to_string().ends_with("free some space there"), "{error}");
+        assert!(
+            error.to_string().ends_with("free some space there"),
+            "{error}"
+        );
     }
 }

@@ -75,8 +75,8 @@ impl Daemon {
     fn recipe(&self) -> Result<String> {
         let mut text = format!("{:?} {:?}", self.program, self.arguments);
         for input in &self.inputs {
-            let content = std::fs::read(input)
-                .with_context(|| format!("cannot read {}", input.display()))?;
+            let content =
+                std::fs::read(input).with_context(|| format!("cannot read {}", input.display()))?;
             text.push_str(&digest(&content));
         }
         Ok(digest(text.as_bytes())[..16].to_owned())
@@ -105,7 +105,9 @@ impl Daemon {
             .with_context(|| format!("cannot write {}", pid.display()))?;
         // Until `setsid` has replaced itself, the process does not look like the program.
         let deadline = Instant::now() + Duration::from_secs(5);
-        while running(&layout.repo, &self.name, &self.program).is_empty() && Instant::now() < deadline {
+        while running(&layout.repo, &self.name, &self.program).is_empty()
+            && Instant::now() < deadline
+        {
             if !Path::new(&format!("/proc/{}/exe", child.id())).exists() {
                 break;
             }
@@ -206,7 +208,8 @@ mod tests {
 
     #[test]
     fn the_mark_is_read_from_the_environment() {
-        let environment = b"PATH=/bin\0WELLCAKE_CLUSTER=/src/a\0WELLCAKE_PROCESS=etcd\0WELLCAKE_RECIPE=12ab\0";
+        let environment =
+            b"PATH=/bin\0WELLCAKE_CLUSTER=/src/a\0WELLCAKE_PROCESS=etcd\0WELLCAKE_RECIPE=12ab\0";
         let process = parse(7, environment, b"/cache/etcd\0--flag\0").expect("it is marked");
         assert_eq!(process.cluster, Path::new("/src/a"));
         assert_eq!(process.name, "etcd");
@@ -215,6 +218,9 @@ mod tests {
 
     #[test]
     fn other_processes_have_no_mark() {
-        assert_eq!(parse(7, b"PATH=/bin\0XWELLCAKE_CLUSTER=/src\0", b"sh\0"), None);
+        assert_eq!(
+            parse(7, b"PATH=/bin\0XWELLCAKE_CLUSTER=/src\0", b"sh\0"),
+            None
+        );
     }
 }

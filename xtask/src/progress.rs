@@ -36,7 +36,9 @@ impl Note {
 impl Progress {
     /// Durations are kept in `took.json` below the cache folder.
     pub fn new(cache: &Path) -> Self {
-        let width = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+        let width = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|text| text.parse().ok());
         Self {
             file: cache.join("took.json"),
             terminal: std::io::stdout().is_terminal(),
@@ -86,11 +88,13 @@ impl Progress {
     fn tick(&self, what: &str, took: Duration, last: Option<f64>, note: &str, ticks: u32) {
         let line = running(what, took, last, note);
         if self.terminal {
-            let bar = last.map(|last| bar(took.as_secs_f64(), last, 20)).unwrap_or_default();
+            let bar = last
+                .map(|last| bar(took.as_secs_f64(), last, 20))
+                .unwrap_or_default();
             let line: String = format!("{bar}{line}").chars().take(self.width).collect();
             print!("\r\x1b[2K{line}");
             let _ = std::io::stdout().flush();
-        } else if ticks == 0 || ticks % 30 == 0 {
+        } else if ticks.is_multiple_of(30) {
             println!("{line}");
         }
     }
@@ -120,7 +124,11 @@ fn running(what: &str, took: Duration, last: Option<f64>, note: &str) -> String 
         Some(last) => format!(", {} last time", seconds(Duration::from_secs_f64(last))),
         None => String::new(),
     };
-    let note = if note.is_empty() { String::new() } else { format!(": {note}") };
+    let note = if note.is_empty() {
+        String::new()
+    } else {
+        format!(": {note}")
+    };
     format!("{what} ({}{before}){note}", seconds(took))
 }
 

@@ -1,6 +1,5 @@
 //! Everything that must hold before a change is good: format, lints, licences, tests without and with a cluster.
 
-use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -9,13 +8,14 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::build::store::Item;
-use crate::command::{logged, output, shown_to_user};
+use crate::command::{logged, output, output_with_input, shown_to_user};
+use crate::install::chart::CHART;
 use crate::paths::Layout;
 use crate::progress::{Progress, seconds};
 
 const CARGO_DENY: &str = "0.20.2";
-/// The chart, from the root of the work tree.
-const CHART: &str = "helm/valkey-operator";
+/// The package whose tests need the cluster with the operator.
+const END_TO_END: &str = "wellcake-e2e";
 
 /// What ran, for how long, and whether it held.
 struct Stage {
@@ -36,7 +36,11 @@ impl Stages {
             println!("{name} FAILED: {why}");
         }
         let held = failure.is_none();
-        self.0.push(Stage { name, took: start.elapsed(), failure });
+        self.0.push(Stage {
+            name,
+            took: start.elapsed(),
+            failure,
+        });
         held
     }
 
@@ -47,8 +51,16 @@ impl Stages {
     fn table(&self) -> String {
         let mut text = String::new();
         for stage in &self.0 {
-            let mark = if stage.failure.is_none() { "ok" } else { "FAILED" };
-            text.push_str(&format!("{:<34} {mark:<6} {}\n", stage.name, seconds(stage.took)));
+            let mark = if stage.failure.is_none() {
+                "ok"
+            } else {
+                "FAILED"
+            };
+            text.push_str(&format!(
+                "{:<34} {mark:<6} {}\n",
+                stage.name,
+                seconds(stage.took)
+            ));
         }
         text
     }
@@ -56,8 +68,12 @@ impl Stages {
     /// Prints the seconds of each stage; an error names those that failed.
     fn verdict(&self) -> Result<()> {
         print!("\n{}", self.table());
-        let failed: Vec<&str> =
-            self.0.iter().filter(|it| it.failure.is_some()).map(|it| it.name).collect();
+        let failed: Vec<&str> = self
+            .0
+            .iter()
+            .filter(|it| it.failure.is_some())
+            .map(|it| it.name)
+            .collect();
         if !failed.is_empty() {
             bail!("failed: {}", failed.join(", "));
         }
@@ -72,13 +88,27 @@ pub fn run(layout: &Layout, progress: &Progress, up: impl FnOnce() -> Result<()>
     let cargo = |arguments: &[&str]| shown_to_user(cargo(layout).args(arguments));
     stages.run("format", || cargo(&["fmt", "--all", "--check"]));
     stages.run("lints", || {
-        cargo(&["clippy", "--locked", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+        cargo(&[
+            "clippy",
+            "--locked",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "--deny",
+            "warnings",
+        ])
     });
     stages.run("licences and sources", || dependencies(layout, progress));
     stages.run("tests without a cluster", || {
-        shown_to_user(cargo_test(layout).args(["--lib", "--bins"]).args(selected(&targets.alone)))
+        shown_to_user(
+            cargo_test(layout)
+                .args(["--lib", "--bins"])
+                .args(selected(&targets.alone)),
+        )
     });
-    stages.run("examples in doc comments", || cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"]));
+    stages.run("examples in doc comments", || {
+        cargo(&["test", "--locked", "--workspace", "--doc", "--quiet"])
+    });
     // A cluster takes minutes on a cold machine; what failed without it is told first.
     if !stages.all_held() {
         return stages.verdict();
@@ -107,22 +137,15 @@ fn cargo_test(layout: &Layout) -> Command {
     command
         .args(["test", "--locked", "--workspace", "--no-fail-fast"])
         .env("KUBECONFIG", layout.kubeconfig())
-        .env("PATH", with_programs(layout));
+        .env("PATH", layout.path());
     command
 }
 
-/// `.local/bin` in front, so that tests find `kubectl` and `helm`.
-fn with_programs(layout: &Layout) -> OsString {
-    let mut path = layout.local.join("bin").into_os_string();
-    if let Some(rest) = std::env::var_os("PATH") {
-        path.push(":");
-        path.push(rest);
-    }
-    path
-}
-
 fn selected(names: &[String]) -> Vec<&str> {
-    names.iter().flat_map(|name| ["--test", name.as_str()]).collect()
+    names
+        .iter()
+        .flat_map(|name| ["--test", name.as_str()])
+        .collect()
 }
 
 /// The integration tests of the workspace, by what they need.
@@ -132,7 +155,7 @@ struct Targets {
     alone: Vec<String>,
     /// An API server: named `api_server...`.
     api_server: Vec<String>,
-    /// The cluster with the operator: named `e2e_...`.
+    /// The cluster with the operator: those of the package `wellcake-e2e`.
     end_to_end: Vec<String>,
 }
 
@@ -146,29 +169,37 @@ impl Targets {
         let targets = Self::parse(&serde_json::from_str(&text)?);
         // A stage that selects nothing would run everything, or pass without a test.
         if targets.api_server.is_empty() || targets.end_to_end.is_empty() {
-            bail!("the workspace has no test named `api_server...` or none named `e2e_...`: {targets:?}");
+            bail!(
+                "the workspace has no test named `api_server...` or none in {END_TO_END}: {targets:?}"
+            );
         }
         Ok(targets)
     }
 
     fn parse(metadata: &Value) -> Self {
         let mut targets = Self::default();
-        let all = list(&metadata["packages"]).flat_map(|package| list(&package["targets"]));
-        for target in all {
+        let all = list(&metadata["packages"]).flat_map(|package| {
+            list(&package["targets"]).map(move |target| (&package["name"], target))
+        });
+        for (package, target) in all {
             if !list(&target["kind"]).any(|kind| kind == "test") {
                 continue;
             }
             let name = target["name"].as_str().unwrap_or_default().to_owned();
-            let group = if name.starts_with("api_server") {
-                &mut targets.api_server
-            } else if name.starts_with("e2e") {
+            let group = if package == END_TO_END {
                 &mut targets.end_to_end
+            } else if name.starts_with("api_server") {
+                &mut targets.api_server
             } else {
                 &mut targets.alone
             };
             group.push(name);
         }
-        for group in [&mut targets.alone, &mut targets.api_server, &mut targets.end_to_end] {
+        for group in [
+            &mut targets.alone,
+            &mut targets.api_server,
+            &mut targets.end_to_end,
+        ] {
             group.sort();
             group.dedup();
         }
@@ -185,14 +216,27 @@ fn dependencies(layout: &Layout, progress: &Progress) -> Result<()> {
     let deny = cargo_deny(layout, progress)?;
     shown_to_user(
         Command::new(deny)
-            .args(["--locked", "--workspace", "check", "bans", "licenses", "sources"])
+            .args([
+                "--locked",
+                "--workspace",
+                "check",
+                "bans",
+                "licenses",
+                "sources",
+            ])
             .current_dir(&layout.repo),
     )
 }
 
 /// The program `cargo-deny`, built once. Not optimised: that would take longer than all its runs.
 fn cargo_deny(layout: &Layout, progress: &Progress) -> Result<std::path::PathBuf> {
-    let arguments = ["install", "--locked", "--debug", "--no-default-features", "--config=profile.dev.debug=0"];
+    let arguments = [
+        "install",
+        "--locked",
+        "--debug",
+        "--no-default-features",
+        "--config=profile.dev.debug=0",
+    ];
     let recipe = format!("cargo-deny {CARGO_DENY} {arguments:?}");
     let item = Item {
         name: "cargo-deny",
@@ -213,7 +257,8 @@ fn cargo_deny(layout: &Layout, progress: &Progress) -> Result<std::path::PathBuf
                 .current_dir(&layout.repo),
             &layout.log("build"),
         )?;
-        std::fs::remove_dir_all(&target).context("cannot remove what was left of building cargo-deny")
+        std::fs::remove_dir_all(&target)
+            .context("cannot remove what was left of building cargo-deny")
     })?;
     Ok(folder.join("bin/cargo-deny"))
 }
@@ -222,14 +267,26 @@ fn cargo_deny(layout: &Layout, progress: &Progress) -> Result<std::path::PathBuf
 fn chart(layout: &Layout) -> Result<()> {
     for helm in ["helm", "helm4"] {
         let helm = layout.bin(helm);
-        shown_to_user(Command::new(&helm).args(["lint", "--strict", CHART]).current_dir(&layout.repo))?;
+        shown_to_user(
+            Command::new(&helm)
+                .args(["lint", "--strict", CHART])
+                .current_dir(&layout.repo),
+        )?;
         let rendered = output(
             Command::new(&helm)
-                .args(["template", "valkey-operator", CHART, "--namespace", "valkey-operator"])
+                .args([
+                    "template",
+                    "valkey-operator",
+                    CHART,
+                    "--namespace",
+                    "valkey-operator",
+                ])
+                // What a Helm that was built from its module takes for the version of Kubernetes is too old.
+                .args(["--kube-version", "1.34.0"])
                 .arg("--include-crds")
                 .current_dir(&layout.repo),
         )?;
-        crate::command::output_with_input(
+        output_with_input(
             crate::cluster::control_plane::kubectl(layout).args([
                 "apply",
                 "--server-side",
@@ -254,16 +311,16 @@ mod tests {
     fn tests_are_sorted_by_what_they_need() {
         let target = |kind: &str, name: &str| json!({"kind": [kind], "name": name});
         let metadata = json!({"packages": [
-            {"targets": [target("lib", "wellcake_crds"), target("test", "schema"), target("test", "api_server")]},
-            {"targets": [target("test", "generated"), target("test", "e2e_failover"), target("bin", "e2e")]},
-            {"targets": [target("test", "generated")]},
+            {"name": "wellcake-crds", "targets": [target("lib", "wellcake_crds"), target("test", "schema"), target("test", "api_server")]},
+            {"name": END_TO_END, "targets": [target("test", "failover"), target("bin", "bench")]},
+            {"name": "wellcake-core", "targets": [target("test", "generated")]},
         ]});
         assert_eq!(
             Targets::parse(&metadata),
             Targets {
                 alone: vec!["generated".into(), "schema".into()],
                 api_server: vec!["api_server".into()],
-                end_to_end: vec!["e2e_failover".into()],
+                end_to_end: vec!["failover".into()],
             }
         );
     }
@@ -281,6 +338,9 @@ mod tests {
 
     #[test]
     fn every_selected_test_has_its_flag() {
-        assert_eq!(selected(&["a".into(), "b".into()]), ["--test", "a", "--test", "b"]);
+        assert_eq!(
+            selected(&["a".into(), "b".into()]),
+            ["--test", "a", "--test", "b"]
+        );
     }
 }

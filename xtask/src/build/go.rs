@@ -113,31 +113,38 @@ impl Module {
     fn ensure(&self, layout: &Layout, progress: &Progress) -> Result<PathBuf> {
         let (version, recipe) = self.recipe(layout)?;
         let source = layout.repo.join("local").join(self.name);
-        self.item(&version, &recipe).ensure(&layout.cache, progress, |folder, _| {
-            logged(
-                Command::new("go")
-                    .args(self.arguments(&version))
-                    .arg("-o")
-                    .arg(format!("{}/", folder.display()))
-                    .arg(self.package)
-                    .env("GOFLAGS", "")
-                    .env("GOWORK", "off")
-                    .current_dir(&source),
-                &layout.log("build"),
-            )
-        })
+        self.item(&version, &recipe)
+            .ensure(&layout.cache, progress, |folder, _| {
+                logged(
+                    Command::new("go")
+                        .args(self.arguments(&version))
+                        .arg("-o")
+                        .arg(format!("{}/", folder.display()))
+                        .arg(self.package)
+                        .env("GOFLAGS", "")
+                        .env("GOWORK", "off")
+                        .current_dir(&source),
+                    &layout.log("build"),
+                )
+            })
     }
 
     fn item<'a>(&'a self, version: &'a str, recipe: &'a str) -> Item<'a> {
-        Item { name: self.name, what: self.what, version, recipe }
+        Item {
+            name: self.name,
+            what: self.what,
+            version,
+            recipe,
+        }
     }
 
     /// The version, and everything that decides about the result.
     fn recipe(&self, layout: &Layout) -> Result<(String, String)> {
         let source = layout.repo.join("local").join(self.name);
         let module = read(&source.join("go.mod"))?;
-        let version = version(&module, self.requirement)
-            .with_context(|| format!("{} does not require {}", source.display(), self.requirement))?;
+        let version = version(&module, self.requirement).with_context(|| {
+            format!("{} does not require {}", source.display(), self.requirement)
+        })?;
         let mut recipe = format!("{module}\n{}\n", read(&source.join("go.sum"))?);
         recipe.push_str(&std::fs::read_to_string(source.join("main.go")).unwrap_or_default());
         recipe.push_str(&format!("{:?} {}", self.arguments(&version), self.package));
@@ -149,13 +156,20 @@ impl Module {
         if self.stamped {
             let mut parts = version.trim_start_matches('v').split('.');
             let (major, minor) = (parts.next().unwrap_or("1"), parts.next().unwrap_or("0"));
-            for (name, value) in
-                [("Version", version), ("Major", major), ("Minor", minor), ("TreeState", "clean")]
-            {
-                linker.push_str(&format!(" -X k8s.io/component-base/version.git{name}={value}"));
+            for (name, value) in [
+                ("Version", version),
+                ("Major", major),
+                ("Minor", minor),
+                ("TreeState", "clean"),
+            ] {
+                linker.push_str(&format!(
+                    " -X k8s.io/component-base/version.git{name}={value}"
+                ));
             }
         }
-        ["build", "-buildvcs=false", "-trimpath", "-ldflags", &linker].map(str::to_owned).to_vec()
+        ["build", "-buildvcs=false", "-trimpath", "-ldflags", &linker]
+            .map(str::to_owned)
+            .to_vec()
     }
 }
 
@@ -166,8 +180,12 @@ fn read(path: &Path) -> Result<String> {
 /// The version of a requirement in the text of a `go.mod`.
 fn version(module: &str, requirement: &str) -> Option<String> {
     module.lines().find_map(|line| {
-        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
-        (words.next()? == requirement).then(|| words.next().filter(|word| word.starts_with('v')))?
+        let mut words = line
+            .trim()
+            .trim_start_matches("require ")
+            .split_whitespace();
+        (words.next()? == requirement)
+            .then(|| words.next().filter(|word| word.starts_with('v')))?
             .map(str::to_owned)
     })
 }
@@ -180,14 +198,20 @@ mod tests {
     fn the_version_is_that_of_the_requirement() {
         let module = "tool a.b/c\n\nrequire (\n\ta.b/cd v1.0.0 // indirect\n\ta.b/c v2.3.4 // indirect\n)\n\nreplace a.b/c => a.b/c v9.9.9\n";
         assert_eq!(version(module, "a.b/c").as_deref(), Some("v2.3.4"));
-        assert_eq!(version("require x/y v1.2.3\n", "x/y").as_deref(), Some("v1.2.3"));
+        assert_eq!(
+            version("require x/y v1.2.3\n", "x/y").as_deref(),
+            Some("v1.2.3")
+        );
         assert_eq!(version(module, "a.b/e"), None);
     }
 
     #[test]
     fn kubernetes_is_told_its_version() {
         let linker = KUBERNETES.arguments("v1.34.4")[4].clone();
-        assert!(linker.contains("version.gitVersion=v1.34.4") && linker.contains("gitMinor=34"), "{linker}");
+        assert!(
+            linker.contains("version.gitVersion=v1.34.4") && linker.contains("gitMinor=34"),
+            "{linker}"
+        );
         assert!(!ETCD.arguments("v3.6.16")[4].contains("gitVersion"));
     }
 }

@@ -37,7 +37,10 @@ const VALKEYS: [Recipe; 2] = [
         name: VALKEY,
         rootfs: Rootfs {
             suites: &["bookworm", "bookworm-backports"],
-            packages: &["valkey-server/bookworm-backports", "valkey-tools/bookworm-backports"],
+            packages: &[
+                "valkey-server/bookworm-backports",
+                "valkey-tools/bookworm-backports",
+            ],
             hooks: &[DATA_FOLDER],
         },
     },
@@ -65,9 +68,18 @@ pub fn ensure(layout: &Layout, progress: &Progress) -> Result<Vec<Image>> {
 
 impl Recipe {
     fn ensure(&self, layout: &Layout, progress: &Progress) -> Result<Image> {
-        let settings = Settings { user: VALKEY_USER, entrypoint: &["valkey-server"], folder: "/data" };
+        let settings = Settings {
+            user: VALKEY_USER,
+            entrypoint: &["valkey-server"],
+            folder: "/data",
+        };
         let recipe = format!("{} {settings:?} {}", self.name, self.rootfs.recipe());
-        let item = Item { name: self.key, what: self.what, version: self.version, recipe: &recipe };
+        let item = Item {
+            name: self.key,
+            what: self.what,
+            version: self.version,
+            recipe: &recipe,
+        };
         let folder = item.ensure(&layout.cache, progress, |folder, _| {
             let layer = folder.join("rootfs.tar");
             self.rootfs.build(&layer, &layout.log("build"))?;
@@ -80,9 +92,18 @@ impl Recipe {
 
 /// Debian's static init does what the pause container must do: wait and reap.
 fn pause(layout: &Layout, progress: &Progress) -> Result<Image> {
-    let settings = Settings { user: "65535:65535", entrypoint: &["/pause", "-P"], folder: "/" };
+    let settings = Settings {
+        user: "65535:65535",
+        entrypoint: &["/pause", "-P"],
+        folder: "/",
+    };
     let recipe = format!("{PAUSE} {settings:?} catatonit");
-    let item = Item { name: "image-pause", what: "Making the pause image", version: "3.10", recipe: &recipe };
+    let item = Item {
+        name: "image-pause",
+        what: "Making the pause image",
+        version: "3.10",
+        recipe: &recipe,
+    };
     let folder = item.ensure(&layout.cache, progress, |folder, _| {
         let layer = folder.join("rootfs.tar");
         std::fs::copy("/usr/bin/catatonit", folder.join("pause"))?;
@@ -95,5 +116,8 @@ fn pause(layout: &Layout, progress: &Progress) -> Result<Image> {
 }
 
 fn image(name: &str, folder: &Path) -> Image {
-    Image { name: name.to_owned(), archive: folder.join("image.tar") }
+    Image {
+        name: name.to_owned(),
+        archive: folder.join("image.tar"),
+    }
 }

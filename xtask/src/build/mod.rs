@@ -3,5 +3,6 @@
 pub mod go;
 pub mod images;
 pub mod oci;
+pub mod operator;
 pub mod rootfs;
 pub mod store;

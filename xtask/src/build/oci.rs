@@ -61,7 +61,14 @@ pub fn pack(archive: &Path, name: &str, layer: &Path, settings: &Settings) -> Re
 pub fn tar(archive: &Path, folder: &Path, members: &[&str]) -> Result<()> {
     output(
         Command::new("tar")
-            .args(["--create", "--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner"])
+            .args([
+                "--create",
+                "--sort=name",
+                "--mtime=@0",
+                "--owner=0",
+                "--group=0",
+                "--numeric-owner",
+            ])
             .arg("--file")
             .arg(archive)
             .arg("--directory")
@@ -113,11 +120,23 @@ mod tests {
         std::fs::write(folder.join("root/file"), "content").expect("a file");
         let (layer, archive) = (folder.join("layer.tar"), folder.join("image.tar"));
         tar(&layer, &folder.join("root"), &["file"]).expect("a layer");
-        let settings = Settings { user: "1:1", entrypoint: &["/file"], folder: "/" };
+        let settings = Settings {
+            user: "1:1",
+            entrypoint: &["/file"],
+            folder: "/",
+        };
         pack(&archive, "docker.io/some/thing:1", &layer, &settings).expect("an archive");
         let list = output(Command::new("tar").arg("-tf").arg(&archive)).expect("it is a tar");
-        assert!(list.contains(&sha256_of_file(&layer).expect("a sum")), "{list}");
-        let index = output(Command::new("tar").arg("-xOf").arg(&archive).arg("index.json"));
+        assert!(
+            list.contains(&sha256_of_file(&layer).expect("a sum")),
+            "{list}"
+        );
+        let index = output(
+            Command::new("tar")
+                .arg("-xOf")
+                .arg(&archive)
+                .arg("index.json"),
+        );
         assert!(index.expect("an index").contains("docker.io/some/thing:1"));
         std::fs::remove_dir_all(&folder).expect("the folder goes");
     }

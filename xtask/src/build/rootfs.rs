@@ -46,7 +46,11 @@ impl Rootfs {
     }
 }
 
-const LEFT_OUT: [&str; 3] = ["/usr/share/man/*", "/usr/share/locale/*", "/usr/share/doc/*"];
+const LEFT_OUT: [&str; 3] = [
+    "/usr/share/man/*",
+    "/usr/share/locale/*",
+    "/usr/share/doc/*",
+];
 
 /// The address of the Debian archive in this machine's apt configuration.
 fn mirror() -> Result<String> {

@@ -46,8 +46,13 @@ impl Item<'_> {
             let _ = std::fs::remove_dir_all(&temporary);
             return Err(why);
         }
-        std::fs::rename(&temporary, &folder)
-            .with_context(|| format!("cannot move {} to {}", temporary.display(), folder.display()))?;
+        std::fs::rename(&temporary, &folder).with_context(|| {
+            format!(
+                "cannot move {} to {}",
+                temporary.display(),
+                folder.display()
+            )
+        })?;
         Ok(folder)
     }
 }
@@ -57,7 +62,12 @@ mod tests {
     use super::*;
 
     fn item(recipe: &str) -> Item<'_> {
-        Item { name: "thing", what: "Making a thing", version: "1.0", recipe }
+        Item {
+            name: "thing",
+            what: "Making a thing",
+            version: "1.0",
+            recipe,
+        }
     }
 
     #[test]
@@ -71,11 +81,15 @@ mod tests {
         });
         assert!(failed.is_err() && !item("a").folder(&cache).exists());
         let folder = item("a")
-            .ensure(&cache, &progress, |folder, _| Ok(std::fs::write(folder.join("all"), "")?))
+            .ensure(&cache, &progress, |folder, _| {
+                Ok(std::fs::write(folder.join("all"), "")?)
+            })
             .expect("it is built");
         assert!(folder.join("all").exists());
         item("a")
-            .ensure(&cache, &progress, |_, _| anyhow::bail!("it is not built again"))
+            .ensure(&cache, &progress, |_, _| {
+                anyhow::bail!("it is not built again")
+            })
             .expect("it is there");
         std::fs::remove_dir_all(&cache).expect("the folder goes");
     }

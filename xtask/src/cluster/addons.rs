@@ -27,7 +27,14 @@ pub fn configure(layout: &Layout) -> Result<()> {
 pub fn apply(layout: &Layout) -> Result<()> {
     let text = format!("{}---\n{}", name_server(), storage());
     output_with_input(
-        kubectl(layout).args(["apply", "--server-side", "--force-conflicts", "--field-manager=xtask", "-f", "-"]),
+        kubectl(layout).args([
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "--field-manager=xtask",
+            "-f",
+            "-",
+        ]),
         &text,
     )?;
     Ok(())

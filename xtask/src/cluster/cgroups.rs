@@ -42,7 +42,12 @@ pub fn ensure(node: Node) -> Result<()> {
 /// Kills everything that still runs in our control groups and removes them.
 pub fn remove() {
     let mut trees = vec![Path::new(ROOT).join(OURS)];
-    trees.extend(hierarchies().unwrap_or_default().iter().map(|path| path.join(OURS)));
+    trees.extend(
+        hierarchies()
+            .unwrap_or_default()
+            .iter()
+            .map(|path| path.join(OURS)),
+    );
     let groups: Vec<PathBuf> = trees.iter().flat_map(|tree| inside_first(tree)).collect();
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
@@ -58,7 +63,9 @@ pub fn remove() {
     // A group stays busy for a moment after its last process.
     let deadline = Instant::now() + Duration::from_secs(3);
     loop {
-        let left = groups.iter().filter(|group| std::fs::remove_dir(group).is_err() && group.exists());
+        let left = groups
+            .iter()
+            .filter(|group| std::fs::remove_dir(group).is_err() && group.exists());
         if left.count() == 0 || Instant::now() > deadline {
             break;
         }
@@ -88,7 +95,8 @@ fn version_one(mounts: &str) -> Vec<PathBuf> {
 }
 
 fn make(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).with_context(|| format!("cannot make the control group {}", path.display()))
+    std::fs::create_dir_all(path)
+        .with_context(|| format!("cannot make the control group {}", path.display()))
 }
 
 /// A new cpuset group has neither processors nor memory and can hold no process before it gets some.
@@ -99,7 +107,8 @@ fn inherit_cpuset(parent: &Path, child: &Path) -> Result<()> {
         };
         let own = child.join(file);
         if std::fs::read_to_string(&own).is_ok_and(|now| now.trim().is_empty()) {
-            std::fs::write(&own, value.trim()).with_context(|| format!("cannot write {}", own.display()))?;
+            std::fs::write(&own, value.trim())
+                .with_context(|| format!("cannot write {}", own.display()))?;
         }
     }
     Ok(())
@@ -110,7 +119,10 @@ fn delegate(group: &Path) -> Result<()> {
     let controllers = std::fs::read_to_string(group.join("cgroup.controllers"))?;
     for controller in controllers.split_whitespace() {
         // Some cannot be delegated (real-time groups in use); the kubelet names one that it misses.
-        let _ = std::fs::write(group.join("cgroup.subtree_control"), format!("+{controller}"));
+        let _ = std::fs::write(
+            group.join("cgroup.subtree_control"),
+            format!("+{controller}"),
+        );
     }
     Ok(())
 }

@@ -7,9 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use crate::build::images::VALKEY;
-use crate::cluster::network::{
-    API_SERVICE, CONTROL_PLANE, NODES, POD_PREFIX, SERVICE_RANGE,
-};
+use crate::cluster::network::{API_SERVICE, CONTROL_PLANE, NODES, POD_PREFIX, SERVICE_RANGE};
 use crate::command::{succeeds, wait_for};
 use crate::paths::{Layout, write};
 use crate::pki::{self, Leaf};
@@ -24,7 +22,11 @@ pub const API_SERVER: &str = "10.245.0.1:6443";
 /// Programs that a kubeconfig is made for: file, user, group.
 const CLIENTS: [(&str, &str, &str); 6] = [
     ("admin", "wellcake-admin", "system:masters"),
-    ("kube-controller-manager", "system:kube-controller-manager", ""),
+    (
+        "kube-controller-manager",
+        "system:kube-controller-manager",
+        "",
+    ),
     ("kube-scheduler", "system:kube-scheduler", ""),
     ("kube-proxy", "system:kube-proxy", ""),
     ("coredns", "wellcake-coredns", "system:masters"),
@@ -46,17 +48,46 @@ pub fn configure(layout: &Layout) -> Result<()> {
     .map(str::to_owned);
     let node_names: Vec<(String, String, [String; 2])> = NODES
         .iter()
-        .map(|node| (node.name(), format!("system:node:{}", node.name()), [node.name(), node.address()]))
+        .map(|node| {
+            (
+                node.name(),
+                format!("system:node:{}", node.name()),
+                [node.name(), node.address()],
+            )
+        })
         .collect();
     let mut leaves = vec![
-        Leaf { file: "apiserver", user: "kube-apiserver", group: "", names: &server_names },
-        Leaf { file: "apiserver-kubelet", user: "kube-apiserver-kubelet", group: "system:masters", names: &[] },
+        Leaf {
+            file: "apiserver",
+            user: "kube-apiserver",
+            group: "",
+            names: &server_names,
+        },
+        Leaf {
+            file: "apiserver-kubelet",
+            user: "kube-apiserver-kubelet",
+            group: "system:masters",
+            names: &[],
+        },
     ];
-    leaves.extend(CLIENTS.map(|(file, user, group)| Leaf { file, user, group, names: &[] }));
-    leaves.extend(node_names.iter().map(|(file, user, names)| Leaf { file, user, group: "system:nodes", names }));
+    leaves.extend(CLIENTS.map(|(file, user, group)| Leaf {
+        file,
+        user,
+        group,
+        names: &[],
+    }));
+    leaves.extend(node_names.iter().map(|(file, user, names)| Leaf {
+        file,
+        user,
+        group: "system:nodes",
+        names,
+    }));
     pki::ensure(layout, &leaves)?;
     for leaf in &leaves {
-        write(&layout.conf(&format!("{}.kubeconfig", leaf.file)), &kubeconfig(layout, leaf.file))?;
+        write(
+            &layout.conf(&format!("{}.kubeconfig", leaf.file)),
+            &kubeconfig(layout, leaf.file),
+        )?;
     }
     write(&layout.kubeconfig(), &kubeconfig(layout, "admin"))?;
     write(&layout.conf("audit.yaml"), AUDIT)?;
@@ -70,11 +101,15 @@ pub fn start_api(layout: &Layout, programs: &Programs) -> Result<()> {
     let api = api_server(layout, programs);
     etcd.ensure(layout)?;
     api.ensure(layout)?;
-    wait_for("an answer of the API server", Duration::from_secs(60), || {
-        etcd.check_alive(layout)?;
-        api.check_alive(layout)?;
-        Ok(succeeds(kubectl(layout).args(["get", "--raw", "/readyz"])).then_some(()))
-    })
+    wait_for(
+        "an answer of the API server",
+        Duration::from_secs(60),
+        || {
+            etcd.check_alive(layout)?;
+            api.check_alive(layout)?;
+            Ok(succeeds(kubectl(layout).args(["get", "--raw", "/readyz"])).then_some(()))
+        },
+    )
 }
 
 /// Starts what needs the API server.
@@ -157,13 +192,19 @@ fn api_server(layout: &Layout, programs: &Programs) -> Daemon {
         // The names of the nodes are in no name server.
         "--kubelet-preferred-address-types=InternalIP".into(),
         format!("--kubelet-certificate-authority={}", pki("ca.crt")),
-        format!("--kubelet-client-certificate={}", pki("apiserver-kubelet.crt")),
+        format!(
+            "--kubelet-client-certificate={}",
+            pki("apiserver-kubelet.crt")
+        ),
         format!("--kubelet-client-key={}", pki("apiserver-kubelet.key")),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         "--service-account-issuer=https://kubernetes.default.svc".into(),
         format!("--service-account-key-file={}", pki("sa.pub")),
         format!("--service-account-signing-key-file={}", pki("sa.key")),
-        format!("--audit-policy-file={}", layout.conf("audit.yaml").display()),
+        format!(
+            "--audit-policy-file={}",
+            layout.conf("audit.yaml").display()
+        ),
         format!("--audit-log-path={}", layout.log("audit").display()),
         "--audit-log-maxsize=100".into(),
         "--audit-log-maxbackup=3".into(),
@@ -226,7 +267,10 @@ fn proxy(layout: &Layout, programs: &Programs) -> Daemon {
     Daemon {
         name: "kube-proxy".into(),
         program: programs.kubernetes.join("kube-proxy"),
-        arguments: vec![format!("--config={}", layout.conf("kube-proxy.yaml").display())],
+        arguments: vec![format!(
+            "--config={}",
+            layout.conf("kube-proxy.yaml").display()
+        )],
         inputs: vec![layout.pki("ca.crt"), layout.conf("kube-proxy.yaml")],
         listens: vec!["127.0.0.1:10249".into(), format!("{CONTROL_PLANE}:10256")],
     }
@@ -248,9 +292,15 @@ fn provisioner(layout: &Layout, programs: &Programs) -> Daemon {
         program: programs.provisioner.clone(),
         arguments: vec![
             "start".into(),
-            format!("--kubeconfig={}", layout.conf("provisioner.kubeconfig").display()),
+            format!(
+                "--kubeconfig={}",
+                layout.conf("provisioner.kubeconfig").display()
+            ),
             format!("--config={}", layout.conf("provisioner.json").display()),
-            format!("--helper-pod-file={}", layout.conf("provisioner-pod.yaml").display()),
+            format!(
+                "--helper-pod-file={}",
+                layout.conf("provisioner-pod.yaml").display()
+            ),
             "--configmap-name=local-path-config".into(),
             "--namespace=local-path-storage".into(),
             "--provisioner-name=rancher.io/local-path".into(),
@@ -267,7 +317,10 @@ fn provisioner(layout: &Layout, programs: &Programs) -> Daemon {
 }
 
 fn kubeconfig_flag(layout: &Layout, name: &str) -> String {
-    format!("--kubeconfig={}", layout.conf(&format!("{name}.kubeconfig")).display())
+    format!(
+        "--kubeconfig={}",
+        layout.conf(&format!("{name}.kubeconfig")).display()
+    )
 }
 
 fn kubeconfig(layout: &Layout, name: &str) -> String {

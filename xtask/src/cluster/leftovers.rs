@@ -9,8 +9,11 @@ use crate::processes::{self, Marked};
 
 /// Work trees other than this one whose cluster has running processes.
 pub fn foreign(repo: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        processes::all().into_iter().map(|it| it.cluster).filter(|it| it != repo).collect();
+    let mut found: Vec<PathBuf> = processes::all()
+        .into_iter()
+        .map(|it| it.cluster)
+        .filter(|it| it != repo)
+        .collect();
     found.sort();
     found.dedup();
     found
@@ -18,7 +21,9 @@ pub fn foreign(repo: &Path) -> Vec<PathBuf> {
 
 /// Whether the cluster of a work tree has a running process of its own (a shim of containerd alone is a leftover).
 pub fn alive(repo: &Path) -> bool {
-    processes::all().iter().any(|it| it.cluster == repo && !is_shim(it))
+    processes::all()
+        .iter()
+        .any(|it| it.cluster == repo && !is_shim(it))
 }
 
 /// Stops every marked process and removes what only a running cluster needs. Data, images and logs stay.
@@ -42,13 +47,24 @@ pub fn stop_everything() {
 }
 
 fn stop_where(wanted: impl Fn(&Marked) -> bool) {
-    let processes: Vec<Marked> = processes::all().into_iter().filter(|it| wanted(it)).collect();
-    let patience = if processes.iter().all(is_shim) { Duration::ZERO } else { Duration::from_secs(8) };
+    let processes: Vec<Marked> = processes::all()
+        .into_iter()
+        .filter(|it| wanted(it))
+        .collect();
+    let patience = if processes.iter().all(is_shim) {
+        Duration::ZERO
+    } else {
+        Duration::from_secs(8)
+    };
     processes::stop(&processes, patience);
 }
 
-fn is_shim(process: &Marked) -> bool {
-    process.program.to_string_lossy().contains("containerd-shim")
+/// Whether it only holds a container for containerd.
+pub fn is_shim(process: &Marked) -> bool {
+    process
+        .program
+        .to_string_lossy()
+        .contains("containerd-shim")
 }
 
 /// The kubelet links the logs of containers into a folder of the machine.
@@ -79,7 +95,10 @@ mod tests {
             program: "/usr/bin/containerd-shim-runc-v2".into(),
         };
         assert!(is_shim(&shim));
-        assert!(!is_shim(&Marked { program: "/usr/bin/containerd".into(), ..shim }));
+        assert!(!is_shim(&Marked {
+            program: "/usr/bin/containerd".into(),
+            ..shim
+        }));
     }
 
     #[test]

@@ -14,7 +14,12 @@ pub fn ensure(layout: &Layout) -> Result<()> {
     if mounted().contains(&layout.run) {
         return Ok(());
     }
-    output(Command::new("mount").arg("--bind").arg(layout.local.join("nodes")).arg(&layout.run))?;
+    output(
+        Command::new("mount")
+            .arg("--bind")
+            .arg(layout.local.join("nodes"))
+            .arg(&layout.run),
+    )?;
     // Private first: what the nodes mount must not appear under the long name, too. Then shared among the nodes' own
     // processes, as mount propagation into pods needs it.
     output(Command::new("mount").arg("--make-private").arg(&layout.run))?;
@@ -44,7 +49,11 @@ pub fn run_folders() -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir("/run") else {
         return Vec::new();
     };
-    entries.flatten().map(|entry| entry.path()).filter(|path| is_ours(path)).collect()
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| is_ours(path))
+        .collect()
 }
 
 fn is_ours(path: &Path) -> bool {
@@ -54,5 +63,8 @@ fn is_ours(path: &Path) -> bool {
 /// All mount points in the order in which they were mounted.
 fn mounted() -> Vec<PathBuf> {
     let text = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    text.lines().filter_map(|line| line.split(' ').nth(4)).map(PathBuf::from).collect()
+    text.lines()
+        .filter_map(|line| line.split(' ').nth(4))
+        .map(PathBuf::from)
+        .collect()
 }

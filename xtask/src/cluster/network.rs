@@ -61,10 +61,12 @@ pub fn ensure() -> Result<()> {
     for module in ["overlay", "br_netfilter"] {
         succeeds(Command::new("modprobe").arg(module));
     }
-    set("net/ipv4/ip_forward", "1").context("pods of different nodes could not reach each other")?;
+    set("net/ipv4/ip_forward", "1")
+        .context("pods of different nodes could not reach each other")?;
     // Without it the answer of a pod on the same bridge bypasses the translation of Service addresses.
-    set("net/bridge/bridge-nf-call-iptables", "1")
-        .context("the kernel module br_netfilter is needed: load it with `modprobe br_netfilter`")?;
+    set("net/bridge/bridge-nf-call-iptables", "1").context(
+        "the kernel module br_netfilter is needed: load it with `modprobe br_netfilter`",
+    )?;
     if !succeeds(ip().args(["link", "show", NODE_BRIDGE])) {
         output(ip().args(["link", "add", NODE_BRIDGE, "type", "bridge"]))?;
     }
@@ -122,7 +124,9 @@ fn ours(links: &str) -> Vec<String> {
         let name = line.split(": ").nth(1)?;
         Some(name.split('@').next().unwrap_or(name).to_owned())
     };
-    let ports = links.lines().filter(|line| line.contains(" master wellcake-pod"));
+    let ports = links
+        .lines()
+        .filter(|line| line.contains(" master wellcake-pod"));
     let bridges = links.lines().filter(|line| {
         named(line).is_some_and(|name| name == NODE_BRIDGE || name.starts_with("wellcake-pod"))
     });
@@ -134,12 +138,17 @@ fn partitions(rules: &str) -> Vec<Vec<String>> {
     rules
         .lines()
         .filter_map(|line| line.strip_prefix("-A "))
-        .map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .map(|line| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
         .filter(|words| {
             words.windows(2).any(|pair| {
-                matches!(pair[0].as_str(), "-s" | "-d") && NODES.iter().any(|node| {
-                    pair[1].starts_with(&format!("{POD_PREFIX}{}.", node.index))
-                })
+                matches!(pair[0].as_str(), "-s" | "-d")
+                    && NODES
+                        .iter()
+                        .any(|node| pair[1].starts_with(&format!("{POD_PREFIX}{}.", node.index)))
             })
         })
         .collect()
@@ -168,7 +177,10 @@ mod tests {
 -A FORWARD -d 10.244.2.7/32 -j DROP
 -A FORWARD -s 10.244.9.7/32 -j DROP
 -A FORWARD -i eth0 -j ACCEPT";
-        assert_eq!(partitions(rules), [["FORWARD", "-d", "10.244.2.7/32", "-j", "DROP"]]);
+        assert_eq!(
+            partitions(rules),
+            [["FORWARD", "-d", "10.244.2.7/32", "-j", "DROP"]]
+        );
     }
 
     #[test]

@@ -28,7 +28,10 @@ pub fn start_containerd(layout: &Layout, node: Node, images: &[Image]) -> Result
     for name in ["cni", "kubelet", "opt", "root", "state", "volumes"] {
         std::fs::create_dir_all(folder.join(name))?;
     }
-    write(&folder.join("containerd.toml"), &containerd_settings(&folder))?;
+    write(
+        &folder.join("containerd.toml"),
+        &containerd_settings(&folder),
+    )?;
     write(&folder.join("cni/10-pods.conflist"), &cni(&folder, node))?;
     let daemon = containerd(&folder, node);
     daemon.ensure(layout)?;
@@ -46,7 +49,10 @@ pub fn start_containerd(layout: &Layout, node: Node, images: &[Image]) -> Result
 pub fn start_kubelet(layout: &Layout, node: Node, programs: &Programs) -> Result<()> {
     cgroups::ensure(node)?;
     let folder = layout.node(&node.name());
-    write(&folder.join("kubelet.yaml"), &kubelet_settings(layout, &folder, node))?;
+    write(
+        &folder.join("kubelet.yaml"),
+        &kubelet_settings(layout, &folder, node),
+    )?;
     kubelet(layout, &folder, node, programs).ensure(layout)?;
     Ok(())
 }
@@ -64,7 +70,10 @@ pub fn wait_ready(layout: &Layout, programs: &Programs, note: impl Fn(String)) -
             "jsonpath={range .items[*]}{.status.conditions[?(@.type==\"Ready\")].status} {end}",
         ]))
         .unwrap_or_default();
-        let ready = answer.split_whitespace().filter(|status| *status == "True").count();
+        let ready = answer
+            .split_whitespace()
+            .filter(|status| *status == "True")
+            .count();
         note(format!("{ready} of {} ready", NODES.len()));
         Ok((ready == NODES.len()).then_some(()))
     })
@@ -79,11 +88,38 @@ pub fn import(layout: &Layout, node: Node, image: &Image) -> Result<()> {
         return Ok(());
     }
     logged(
-        ctr(layout, node).args(["images", "import", "--snapshotter=overlayfs"]).arg(&image.archive),
+        ctr(layout, node)
+            .args(["images", "import", "--snapshotter=overlayfs"])
+            .arg(&image.archive),
         &layout.log("images"),
     )
     .with_context(|| format!("importing {} into {}", image.name, node.name()))?;
     write(&marker, &image.name)
+}
+
+/// Removes images of the same repository with other tags. What still runs from them goes on running.
+pub fn remove_others(layout: &Layout, node: Node, image: &Image) -> Result<()> {
+    let listed = output(ctr(layout, node).args(["images", "list", "-q"]))?;
+    for name in others(&listed, &image.name) {
+        output(ctr(layout, node).args(["images", "remove", &name]))?;
+    }
+    Ok(())
+}
+
+fn others(listed: &str, name: &str) -> Vec<String> {
+    let Some((repository, _)) = name.rsplit_once(':') else {
+        return Vec::new();
+    };
+    listed
+        .lines()
+        .filter(|line| {
+            *line != name
+                && line
+                    .strip_prefix(repository)
+                    .is_some_and(|rest| rest.starts_with(':'))
+        })
+        .map(str::to_owned)
+        .collect()
 }
 
 fn ctr(layout: &Layout, node: Node) -> Command {
@@ -114,7 +150,12 @@ fn kubelet(layout: &Layout, folder: &Path, node: Node, programs: &Programs) -> D
         program: programs.kubernetes.join("kubelet"),
         arguments: vec![
             format!("--config={}", folder.join("kubelet.yaml").display()),
-            format!("--kubeconfig={}", layout.conf(&format!("{}.kubeconfig", node.name())).display()),
+            format!(
+                "--kubeconfig={}",
+                layout
+                    .conf(&format!("{}.kubeconfig", node.name()))
+                    .display()
+            ),
             format!("--hostname-override={}", node.name()),
             format!("--node-ip={}", node.address()),
             format!("--node-labels=topology.kubernetes.io/zone={}", node.zone()),
@@ -126,7 +167,10 @@ fn kubelet(layout: &Layout, folder: &Path, node: Node, programs: &Programs) -> D
             layout.pki("ca.crt"),
             layout.pki(&format!("{}.crt", node.name())),
         ],
-        listens: vec![format!("{}:10250", node.address()), format!("{}:10248", node.address())],
+        listens: vec![
+            format!("{}:10250", node.address()),
+            format!("{}:10248", node.address()),
+        ],
     }
 }
 
@@ -229,4 +273,15 @@ fn kubelet_settings(layout: &Layout, folder: &Path, node: Node) -> String {
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
     });
     format!("{config:#}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_other_tags_of_the_same_repository_go() {
+        let listed = "docker.io/valkey/valkey:8.0\nlocalhost/a:1\nlocalhost/a:2\nlocalhost/a-b:1\nsha256:12\n";
+        assert_eq!(others(listed, "localhost/a:2"), ["localhost/a:1"]);
+    }
 }

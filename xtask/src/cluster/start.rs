@@ -46,37 +46,73 @@ pub fn start(layout: &Layout, progress: &Progress) -> Result<()> {
     run(layout, progress, &programs, &images)
 }
 
-/// Stops the cluster of this work tree, and leftovers of others.
-pub fn stop(layout: &Layout) -> Result<()> {
+/// Stops the cluster of this work tree, and leftovers of others. Data stays unless it is to be deleted.
+pub fn stop(layout: &Layout, delete_data: bool) -> Result<()> {
     prerequisites::root()?;
     let foreign = leftovers::foreign(&layout.repo);
     let other = foreign.iter().find(|repo| leftovers::alive(repo));
     match other {
         Some(other) if !leftovers::alive(&layout.repo) => {
-            bail!("the cluster that runs is that of {}: run `cargo xtask down` there", other.display())
+            bail!(
+                "the cluster that runs is that of {}: run `cargo xtask down` there",
+                other.display()
+            )
         }
         _ => leftovers::stop_everything(),
     }
     let _ = std::fs::remove_dir_all(layout.local.join("run"));
     forget_running_state(layout);
+    if delete_data {
+        for folder in [
+            "conf",
+            "etcd",
+            "images",
+            "kubeconfig",
+            "log",
+            "nodes",
+            "pki",
+        ] {
+            remove(&layout.local.join(folder))?;
+        }
+    }
     Ok(())
+}
+
+fn remove(path: &Path) -> Result<()> {
+    let outcome = if path.is_dir() {
+        std::fs::remove_dir_all(path)
+    } else {
+        std::fs::remove_file(path)
+    };
+    match outcome {
+        Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
+            Err(why).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Control plane and nodes start side by side; the kubelets wait for the API server by themselves.
 fn run(layout: &Layout, progress: &Progress, programs: &Programs, images: &[Image]) -> Result<()> {
-    progress.step("control-plane", "Starting the control plane and containerd", |_| {
-        std::thread::scope(|scope| {
-            let mut threads =
-                vec![scope.spawn(|| control_plane::start_api(layout, programs))];
-            for node in NODES {
-                threads.push(scope.spawn(move || nodes::start_containerd(layout, node, images)));
-            }
-            for thread in threads {
-                thread.join().map_err(|_| anyhow!("a thread that starts a part of the cluster broke"))??;
-            }
-            control_plane::start_rest(layout, programs)
-        })
-    })?;
+    progress.step(
+        "control-plane",
+        "Starting the control plane and containerd",
+        |_| {
+            std::thread::scope(|scope| {
+                let mut threads = vec![scope.spawn(|| control_plane::start_api(layout, programs))];
+                for node in NODES {
+                    threads
+                        .push(scope.spawn(move || nodes::start_containerd(layout, node, images)));
+                }
+                for thread in threads {
+                    thread.join().map_err(|_| {
+                        anyhow!("a thread that starts a part of the cluster broke")
+                    })??;
+                }
+                control_plane::start_rest(layout, programs)
+            })
+        },
+    )?;
     for node in NODES {
         nodes::start_kubelet(layout, node, programs)?;
     }
