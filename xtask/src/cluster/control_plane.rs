@@ -374,6 +374,13 @@ conntrack:
 }
 
 fn corefile(layout: &Layout) -> String {
+    let servers = std::fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
+    // CoreDNS does not start with a file that names no server.
+    let forward = if servers.lines().any(|line| line.starts_with("nameserver")) {
+        "    forward . /etc/resolv.conf\n"
+    } else {
+        ""
+    };
     format!(
         "\
 .:53 {{
@@ -384,8 +391,7 @@ fn corefile(layout: &Layout) -> String {
         pods insecure
         ttl 1
     }}
-    forward . /etc/resolv.conf
-    cache 5
+{forward}    cache 5
 }}
 ",
         kubeconfig = layout.conf("coredns.kubeconfig").display()

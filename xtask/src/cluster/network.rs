@@ -22,6 +22,11 @@ pub const DNS_SERVICE: &str = "10.96.0.10";
 /// The address at which the control plane listens: that of the first node.
 pub const CONTROL_PLANE: &str = "10.245.0.1";
 
+/// How many watches of files one user may have: each node needs some dozens, and the usual limit is 128.
+const INOTIFY_INSTANCES: u32 = 1024;
+/// From a pod and to a pod.
+const DIRECTIONS: [&str; 2] = ["-i", "-o"];
+
 /// A node of the cluster.
 #[derive(Clone, Copy, Debug)]
 pub struct Node {
@@ -78,14 +83,57 @@ pub fn ensure() -> Result<()> {
             output(ip().args(["addr", "add", &address, "dev", NODE_BRIDGE]))?;
         }
     }
+    // Also on a machine without a default route the addresses of Services must lead somewhere before they are translated.
+    output(ip().args(["route", "replace", SERVICE_RANGE, "dev", NODE_BRIDGE]))?;
+    let watches = "fs/inotify/max_user_instances";
+    if setting(watches)?
+        .parse::<u32>()
+        .is_ok_and(|now| now < INOTIFY_INSTANCES)
+    {
+        set(watches, &INOTIFY_INSTANCES.to_string())?;
+    }
+    let_pods_through()
+}
+
+/// Docker and firewalls close the FORWARD chain, through which everything from and to a pod goes.
+fn let_pods_through() -> Result<()> {
+    let rules = output(Command::new("iptables").args(["-w", "-S", "FORWARD"]))?;
+    if !rules.lines().any(|line| line == "-P FORWARD DROP") {
+        return Ok(());
+    }
+    for direction in DIRECTIONS {
+        let rule = [direction, "wellcake+", "-j", "ACCEPT"];
+        if !succeeds(
+            Command::new("iptables")
+                .args(["-w", "-C", "FORWARD"])
+                .args(rule),
+        ) {
+            output(
+                Command::new("iptables")
+                    .args(["-w", "-I", "FORWARD"])
+                    .args(rule),
+            )?;
+        }
+    }
     Ok(())
 }
 
-/// Removes the bridges and the pods' ends of them.
+/// Removes the bridges and the pods' ends of them, and what lets their packets through.
 pub fn remove() {
     let links = output(ip().args(["-o", "link", "show"])).unwrap_or_default();
     for link in ours(&links) {
         succeeds(ip().args(["link", "delete", &link]));
+    }
+    for direction in DIRECTIONS {
+        succeeds(Command::new("iptables").args([
+            "-w",
+            "-D",
+            "FORWARD",
+            direction,
+            "wellcake+",
+            "-j",
+            "ACCEPT",
+        ]));
     }
 }
 
@@ -110,12 +158,17 @@ fn ip() -> Command {
 
 /// Writes a kernel setting unless it already has the value.
 fn set(name: &str, value: &str) -> Result<()> {
-    let path = format!("/proc/sys/{name}");
-    let now = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    if now.trim() != value {
+    if setting(name)? != value {
+        let path = format!("/proc/sys/{name}");
         std::fs::write(&path, value).with_context(|| format!("cannot write {path}"))?;
     }
     Ok(())
+}
+
+fn setting(name: &str) -> Result<String> {
+    let path = format!("/proc/sys/{name}");
+    let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+    Ok(text.trim().to_owned())
 }
 
 /// Our bridges and the devices attached to them, the latter first.
