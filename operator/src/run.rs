@@ -49,7 +49,7 @@ pub async fn run(flags: Run) -> anyhow::Result<()> {
     for server in [probes, numbers].into_iter().flatten() {
         tokio::spawn(server.serve());
     }
-    let client = client::connect().await?;
+    let client = client::connect(Arc::clone(&metrics)).await?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), namespaces = ?flags.namespaces(), "starting");
 
     let (publish, leadership) = watch::channel(Leadership::Follower);

@@ -11,7 +11,7 @@ pub mod reference;
 use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::registry::Registry;
 
-use families::{Build, Families, Lease};
+use families::{Build, Families, Lease, Request};
 
 /// All metrics of the operator.
 pub struct Metrics {
@@ -81,5 +81,15 @@ impl Metrics {
         };
         let status = self.families.leader.get_or_create(&name);
         status.set(i64::from(leading));
+    }
+
+    /// A request to the Kubernetes API was answered with a status code, or with nothing.
+    pub fn request(&self, method: &str, host: &str, code: Option<u16>) {
+        let request = Request {
+            code: code.map_or_else(|| "<error>".to_owned(), |code| code.to_string()),
+            method: method.to_owned(),
+            host: host.to_owned(),
+        };
+        self.families.requests.get_or_create(&request).inc();
     }
 }
