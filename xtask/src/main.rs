@@ -17,6 +17,8 @@ mod status;
 mod test;
 mod up;
 
+use std::process::ExitCode;
+
 use clap::{Args, Parser, Subcommand};
 
 use crate::paths::Layout;
@@ -73,8 +75,18 @@ struct Down {
     delete_data: bool,
 }
 
-fn main() -> anyhow::Result<()> {
-    let cli = Cli::parse();
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            // The whole chain and no backtrace: these are sentences for a person.
+            eprintln!("error: {why:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<()> {
     let layout = Layout::find()?;
     let progress = Progress::new(&layout.cache);
     match cli.command {

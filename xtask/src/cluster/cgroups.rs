@@ -80,16 +80,19 @@ fn unified() -> bool {
 /// The mounted hierarchies of version 1.
 fn hierarchies() -> Result<Vec<PathBuf>> {
     let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
-    Ok(version_one(&mounts))
+    Ok(mounted(&mounts, &["cgroup"]))
 }
 
-fn version_one(mounts: &str) -> Vec<PathBuf> {
+/// Where file systems of these types are mounted.
+fn mounted(mounts: &str, types: &[&str]) -> Vec<PathBuf> {
     mounts
         .lines()
         .filter_map(|line| {
             let (left, right) = line.split_once(" - ")?;
             let path = left.split(' ').nth(4)?;
-            (right.starts_with("cgroup ")).then(|| PathBuf::from(path))
+            types
+                .contains(&right.split(' ').next()?)
+                .then(|| PathBuf::from(path))
         })
         .collect()
 }
@@ -156,6 +159,9 @@ mod tests {
 30 24 0:26 / /sys/fs/cgroup/cpu rw,relatime - cgroup cgroup rw,cpu
 31 24 0:27 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
 32 24 0:28 / /tmp rw - tmpfs tmpfs rw";
-        assert_eq!(version_one(mounts), [Path::new("/sys/fs/cgroup/cpu")]);
+        assert_eq!(
+            mounted(mounts, &["cgroup"]),
+            [Path::new("/sys/fs/cgroup/cpu")]
+        );
     }
 }

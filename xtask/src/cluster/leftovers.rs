@@ -1,5 +1,6 @@
 //! Stopping a cluster, also one that crashed, of which only parts are left, or whose work tree is gone.
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -44,6 +45,34 @@ pub fn stop_everything() {
         network::remove_service_rules();
     }
     remove_log_links(Path::new("/var/log/containers"));
+    remove_dead_sockets(Path::new("/run/containerd/s"));
+    remove_network_results(Path::new("/var/lib/cni/results"));
+}
+
+/// containerd's shims listen below a folder of the machine, and one that was killed leaves its socket.
+fn remove_dead_sockets(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let refused = UnixStream::connect(&path)
+            .is_err_and(|why| why.kind() == std::io::ErrorKind::ConnectionRefused);
+        if refused {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// What the network plugins noted about pods that are gone: their network namespaces lie below our run folders.
+fn remove_network_results(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if std::fs::read_to_string(entry.path()).is_ok_and(|text| text.contains(RUN_PREFIX)) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }
 
 fn stop_where(wanted: impl Fn(&Marked) -> bool) {
@@ -54,7 +83,7 @@ fn stop_where(wanted: impl Fn(&Marked) -> bool) {
     let patience = if processes.iter().all(is_shim) {
         Duration::ZERO
     } else {
-        Duration::from_secs(8)
+        Duration::from_secs(2)
     };
     processes::stop(&processes, patience);
 }
@@ -83,6 +112,8 @@ fn remove_log_links(folder: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::net::UnixListener;
+
     use super::*;
 
     #[test]
@@ -99,6 +130,18 @@ mod tests {
             program: "/usr/bin/containerd".into(),
             ..shim
         }));
+    }
+
+    #[test]
+    fn only_sockets_without_a_listener_are_removed() {
+        let folder = std::env::temp_dir().join(format!("wellcake-sockets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let (dead, living) = (folder.join("dead"), folder.join("living"));
+        drop(UnixListener::bind(&dead).expect("a socket"));
+        let _listener = UnixListener::bind(&living).expect("a socket");
+        remove_dead_sockets(&folder);
+        assert!(!dead.exists() && living.exists());
+        std::fs::remove_dir_all(&folder).expect("the folder goes");
     }
 
     #[test]
