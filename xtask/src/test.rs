@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::build::images;
 use crate::build::store::Item;
 use crate::command::{logged, output, output_with_input, shown_to_user};
 use crate::install::chart::CHART;
 use crate::paths::Layout;
+use crate::prerequisites;
 use crate::progress::{Progress, seconds};
 
 const CARGO_DENY: &str = "0.20.2";
@@ -83,6 +85,8 @@ impl Stages {
 
 /// Runs all stages. `up` brings the cluster with the operator to life.
 pub fn run(layout: &Layout, progress: &Progress, up: impl FnOnce() -> Result<()>) -> Result<()> {
+    prerequisites::root()?;
+    layout.create()?;
     let mut stages = Stages(Vec::new());
     let targets = Targets::of(&layout.repo)?;
     let cargo = |arguments: &[&str]| shown_to_user(cargo(layout).args(arguments));
@@ -100,10 +104,13 @@ pub fn run(layout: &Layout, progress: &Progress, up: impl FnOnce() -> Result<()>
     });
     stages.run("licences and sources", || dependencies(layout, progress));
     stages.run("tests without a cluster", || {
+        prerequisites::packages(layout, progress)?;
+        let valkey = images::valkey_programs(layout, progress)?;
         shown_to_user(
             cargo_test(layout)
                 .args(["--lib", "--bins"])
-                .args(selected(&targets.alone)),
+                .args(selected(&targets.alone))
+                .env("VALKEY_SERVER", valkey.join("valkey-server")),
         )
     });
     stages.run("examples in doc comments", || {

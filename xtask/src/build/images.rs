@@ -1,13 +1,16 @@
 //! The images that the pods run, under the names of the public ones, so that manifests stay as they are.
 
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::Result;
 
-use crate::build::oci::{Settings, pack, tar};
+use crate::build::oci::{Settings, pack, tar, unpack_layer};
 use crate::build::rootfs::Rootfs;
 use crate::build::store::Item;
 use crate::cluster::nodes::Image;
+use crate::command::output;
 use crate::paths::Layout;
 use crate::progress::Progress;
 
@@ -19,6 +22,22 @@ pub const VALKEY: &str = "docker.io/valkey/valkey:8.0";
 /// The user of the public Valkey images.
 const VALKEY_USER: &str = "999:999";
 const DATA_FOLDER: &str = r#"mkdir -p "$1/data" && chown 999:999 "$1/data""#;
+
+/// The server is a link to the program that checks its files.
+const PROGRAMS: [&str; 4] = [
+    "valkey-server",
+    "valkey-check-rdb",
+    "valkey-cli",
+    "valkey-benchmark",
+];
+#[cfg(target_arch = "aarch64")]
+const LIBRARIES: &str = "usr/lib/aarch64-linux-gnu";
+#[cfg(target_arch = "aarch64")]
+const LOADER: &str = "ld-linux-aarch64.so.1";
+#[cfg(not(target_arch = "aarch64"))]
+const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";
+#[cfg(not(target_arch = "aarch64"))]
+const LOADER: &str = "ld-linux-x86-64.so.2";
 
 struct Recipe {
     /// The name in the cache.
@@ -88,6 +107,53 @@ impl Recipe {
         })?;
         Ok(image(self.name, &folder))
     }
+}
+
+/// `valkey-server` and its company for tests on the machine itself: the programs of the 8.0 image, with all libraries that
+/// they were made with, so that the machine's release does not matter. Returns the folder of the programs.
+pub fn valkey_programs(layout: &Layout, progress: &Progress) -> Result<PathBuf> {
+    let image = VALKEYS[0].ensure(layout, progress)?;
+    let script = |root: &Path, program: &str| {
+        let libraries = root.join(LIBRARIES);
+        format!(
+            "#!/bin/sh\nexec {} --library-path {} --argv0 {program} {} \"$@\"\n",
+            libraries.join(LOADER).display(),
+            libraries.display(),
+            root.join("usr/bin").join(program).display()
+        )
+    };
+    let recipe = format!("{PROGRAMS:?} {}", image.archive.display());
+    let item = Item {
+        name: "valkey-programs",
+        what: "Unpacking Valkey for tests without a cluster",
+        version: VALKEYS[0].version,
+        recipe: &recipe,
+    };
+    // The scripts name the folder, so they are written for where it is in the end.
+    let final_folder = item.folder(&layout.cache);
+    let folder = item.ensure(&layout.cache, progress, |folder, _| {
+        let (layer, root) = (folder.join("layer.tar"), folder.join("root"));
+        unpack_layer(&image.archive, &layer)?;
+        std::fs::create_dir_all(&root)?;
+        let members = PROGRAMS.map(|program| format!("./usr/bin/{program}"));
+        output(
+            Command::new("tar")
+                .arg("-xf")
+                .arg(&layer)
+                .arg("-C")
+                .arg(&root)
+                .args(members)
+                .arg(format!("./{LIBRARIES}")),
+        )?;
+        std::fs::create_dir_all(folder.join("bin"))?;
+        for program in PROGRAMS {
+            let path = folder.join("bin").join(program);
+            std::fs::write(&path, script(&final_folder.join("root"), program))?;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(std::fs::remove_file(layer)?)
+    })?;
+    Ok(folder.join("bin"))
 }
 
 /// Debian's static init does what the pause container must do: wait and reap.

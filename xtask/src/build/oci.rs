@@ -78,6 +78,34 @@ pub fn tar(archive: &Path, folder: &Path, members: &[&str]) -> Result<()> {
     Ok(())
 }
 
+/// Takes the only layer out of an archive that `pack` made.
+pub fn unpack_layer(archive: &Path, layer: &Path) -> Result<()> {
+    let member = |name: &str| output(Command::new("tar").arg("-xOf").arg(archive).arg(name));
+    let blob = |descriptor: &Value| -> Result<String> {
+        let digest = descriptor["digest"]
+            .as_str()
+            .context("the archive names no digest")?;
+        Ok(format!("blobs/{}", digest.replacen(':', "/", 1)))
+    };
+    let index: Value = serde_json::from_str(&member("index.json")?)?;
+    let manifest: Value = serde_json::from_str(&member(&blob(&index["manifests"][0])?)?)?;
+    let file =
+        std::fs::File::create(layer).with_context(|| format!("cannot make {}", layer.display()))?;
+    let name = blob(&manifest["layers"][0])?;
+    let status = Command::new("tar")
+        .arg("-xOf")
+        .arg(archive)
+        .arg(name)
+        .stdout(file)
+        .status()?;
+    anyhow::ensure!(
+        status.success(),
+        "cannot take the layer out of {}",
+        archive.display()
+    );
+    Ok(())
+}
+
 /// SHA-256 of a file, by the machine's own program: ours is slow in a debug build.
 pub fn sha256_of_file(path: &Path) -> Result<String> {
     let line = output(Command::new("sha256sum").arg("--binary").arg(path))?;
