@@ -42,12 +42,18 @@ pub fn start(format: Format, level: Targets) -> Result<(), tracing_subscriber::u
     }
 }
 
+/// Sources that are heard only when they are named.
+const QUIET: [&str; 3] = ["kube_client", "kube_runtime", "tower"];
+
 /// Reads `LEVEL` or `LEVEL,SOURCE=LEVEL,...`; a level is error, warn, info, debug, trace or off.
 ///
 /// # Errors
 /// A sentence that says what is wrong.
 pub fn parse_level(text: &str) -> Result<Targets, String> {
-    let mut targets = Targets::new();
+    // What a library notices on the way to an error is said once, by whoever gets the error.
+    let mut targets = QUIET.into_iter().fold(Targets::new(), |targets, source| {
+        targets.with_target(source, LevelFilter::ERROR)
+    });
     for part in text.split(',') {
         let (source, level) = match part.split_once('=') {
             Some((source, level)) => (Some(source), level),
@@ -56,7 +62,7 @@ pub fn parse_level(text: &str) -> Result<Targets, String> {
         // `parse` alone would take a misspelt level for a source that is to be traced.
         let level: LevelFilter = level.trim().parse().map_err(|_| {
             format!(
-                "`{level}` is no level; give error, warn, info, debug, trace or off, or a list such as info,kube=debug"
+                "`{level}` is no level; give error, warn, info, debug, trace or off, or a list such as info,kube_client=debug"
             )
         })?;
         targets = match source {

@@ -119,7 +119,7 @@ pub struct Run {
     )]
     pub log_format: Format,
 
-    /// What is logged: error, warn, info, debug or trace, also by source, such as `info,kube=debug`
+    /// What is logged: error, warn, info, debug or trace, also by source, such as `info,kube_client=debug`
     #[arg(long, env = "VALKEY_OPERATOR_LOG_LEVEL", default_value = "info", value_name = "LEVEL", value_parser = parse_level)]
     pub log_level: Targets,
 }
@@ -249,7 +249,7 @@ mod tests {
             "--retry-period=500ms",
             "--metrics-addr=off",
             "--probe-addr=:9000",
-            "--log-level=warn,kube=debug",
+            "--log-level=warn,kube_client=debug",
         ])
         .expect("these are valid");
         assert!(!run.leader_elect);
@@ -266,7 +266,7 @@ mod tests {
             ("--lease-duration=15", "such as 15s"),
             ("--lease-duration=9999999999m", "such as 15s"),
             ("--metrics-addr=8080", "such as 0.0.0.0:8080"),
-            ("--log-level=loud,", "info,kube=debug"),
+            ("--log-level=loud,", "info,kube_client=debug"),
         ] {
             let error = run(&[flag]).expect_err(flag).to_string();
             assert!(error.contains(hint), "{flag}: {error}");

@@ -306,7 +306,11 @@ impl Participant {
                 }
             }
             Err(why) => {
-                tracing::warn!(lease = self.name, error = %why, "the watch of the lease broke; it is begun again")
+                let why = self.explain_watch(&why);
+                tracing::warn!(
+                    lease = self.name,
+                    "the watch of the lease broke and begins again: {why}"
+                );
             }
         }
     }
@@ -365,6 +369,16 @@ impl Participant {
             "acquire"
         };
         tracing::warn!(lease = self.name, "could not {verb} the lease: {why}");
+    }
+
+    fn explain_watch(&self, error: &watcher::Error) -> String {
+        match error {
+            watcher::Error::InitialListFailed(error)
+            | watcher::Error::WatchStartFailed(error)
+            | watcher::Error::WatchFailed(error) => self.explain(error),
+            watcher::Error::WatchError(status) => status.message.clone(),
+            watcher::Error::NoResourceVersion => error.to_string(),
+        }
     }
 
     fn explain(&self, error: &kube::Error) -> String {
