@@ -94,7 +94,9 @@ impl Info {
     /// servers; without identity, role, history and offset there is nothing to decide from.
     pub fn parse(text: &str) -> Result<Self, InfoError> {
         let fields = Fields::read(text);
-        let replid2 = fields.get("master_replid2").filter(|id| id.bytes().any(|b| b != b'0'));
+        let replid2 = fields
+            .get("master_replid2")
+            .filter(|id| id.bytes().any(|b| b != b'0'));
         Ok(Self {
             run_id: fields.required("run_id")?.to_owned(),
             version: fields.get("valkey_version").map(str::to_owned),
@@ -127,7 +129,11 @@ struct Fields<'a>(BTreeMap<&'a str, &'a str>);
 impl<'a> Fields<'a> {
     fn read(text: &'a str) -> Self {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
-        Self(lines.filter_map(|line| line.trim_end_matches('\r').split_once(':')).collect())
+        Self(
+            lines
+                .filter_map(|line| line.trim_end_matches('\r').split_once(':'))
+                .collect(),
+        )
     }
 
     fn get(&self, key: &str) -> Option<&'a str> {
@@ -135,15 +141,21 @@ impl<'a> Fields<'a> {
     }
 
     fn required(&self, key: &'static str) -> Result<&'a str, InfoError> {
-        self.get(key).filter(|value| !value.is_empty()).ok_or(InfoError::Missing(key))
+        self.get(key)
+            .filter(|value| !value.is_empty())
+            .ok_or(InfoError::Missing(key))
     }
 
     fn number<T: std::str::FromStr>(&self, key: &'static str) -> Result<T, InfoError> {
-        self.required(key)?.parse().map_err(|_| InfoError::Malformed(key))
+        self.required(key)?
+            .parse()
+            .map_err(|_| InfoError::Malformed(key))
     }
 
     fn optional<T: std::str::FromStr>(&self, key: &'static str) -> Result<Option<T>, InfoError> {
-        self.get(key).map(|value| value.parse().map_err(|_| InfoError::Malformed(key))).transpose()
+        self.get(key)
+            .map(|value| value.parse().map_err(|_| InfoError::Malformed(key)))
+            .transpose()
     }
 
     /// A number that may be absent or negative, which both mean that there is none.
@@ -174,7 +186,9 @@ impl<'a> Fields<'a> {
             host: self.required("master_host")?.to_owned(),
             port: self.number("master_port")?,
             link_up,
-            link_down_seconds: self.count("master_link_down_since_seconds").filter(|_| !link_up),
+            link_down_seconds: self
+                .count("master_link_down_since_seconds")
+                .filter(|_| !link_up),
             sync_in_progress: self.flag("master_sync_in_progress"),
             last_io_seconds: self.count("master_last_io_seconds_ago"),
             offset: u64::try_from(offset).unwrap_or(0),
@@ -202,7 +216,10 @@ fn is_numbered(key: &str, prefix: &str) -> bool {
 
 /// The value of one part of `a=1,b=2`.
 fn part<'a>(value: &'a str, key: &str) -> Option<&'a str> {
-    value.split(',').filter_map(|pair| pair.split_once('=')).find_map(|(k, v)| (k == key).then_some(v))
+    value
+        .split(',')
+        .filter_map(|pair| pair.split_once('='))
+        .find_map(|(k, v)| (k == key).then_some(v))
 }
 
 fn replica(value: &str) -> Option<ReplicaInfo> {

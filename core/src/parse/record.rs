@@ -43,7 +43,12 @@ pub fn record_status(
     cluster: &ClusterName,
     interner: &Interner,
 ) -> Option<PrimaryRecord> {
-    let text = |number: u16| interner.text(number).filter(|_| number != OVERFLOW).map(str::to_owned);
+    let text = |number: u16| {
+        interner
+            .text(number)
+            .filter(|_| number != OVERFLOW)
+            .map(str::to_owned)
+    };
     let optional = |number: Option<u16>| match number {
         Some(number) => text(number).map(Some),
         None => Some(None),

@@ -1,7 +1,9 @@
 //! A server's answer as facts.
 
 use super::info::{Info, InfoRole};
-use crate::facts::{Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Upstream};
+use crate::facts::{
+    Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Upstream,
+};
 use crate::render::NOBODY;
 
 /// What a server says of itself. `pod_uid` is the pod whose address answered, `port` the port it answered on;
@@ -19,7 +21,10 @@ pub fn server_facts(
         port,
         role: role(info, addresses),
         replid: Replid(interner.number(&info.replid)),
-        replid2: info.replid2.as_deref().map(|id| Replid(interner.number(id))),
+        replid2: info
+            .replid2
+            .as_deref()
+            .map(|id| Replid(interner.number(id))),
         offset: Offset(info.offset()),
         loading: info.loading || info.async_loading,
         keys: u32::try_from(info.keys).unwrap_or(u32::MAX),
@@ -28,7 +33,9 @@ pub fn server_facts(
 }
 
 fn role(info: &Info, addresses: impl Fn(&str, u16) -> Upstream) -> Role {
-    let InfoRole::Replica(upstream) = &info.role else { return Role::Primary };
+    let InfoRole::Replica(upstream) = &info.role else {
+        return Role::Primary;
+    };
     let of = if (upstream.host.as_str(), upstream.port) == NOBODY {
         Upstream::Nobody
     } else {
@@ -36,8 +43,14 @@ fn role(info: &Info, addresses: impl Fn(&str, u16) -> Upstream) -> Role {
     };
     let link = match (upstream.link_up, upstream.link_down_seconds) {
         (true, _) => Link::Up,
-        (false, Some(seconds)) => Link::Down { seconds: u32::try_from(seconds).unwrap_or(u32::MAX) },
+        (false, Some(seconds)) => Link::Down {
+            seconds: u32::try_from(seconds).unwrap_or(u32::MAX),
+        },
         (false, None) => Link::Never,
     };
-    Role::Replica { upstream: of, link, syncing: upstream.sync_in_progress }
+    Role::Replica {
+        upstream: of,
+        link,
+        syncing: upstream.sync_in_progress,
+    }
 }

@@ -20,7 +20,9 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
         generation: cluster.metadata.generation.unwrap_or(0),
         topology: spec.topology,
         profile: spec.profile,
-        pods: u8::try_from(defaults::data_pods(spec)).unwrap_or(u8::MAX).min(limits::MAX_PODS),
+        pods: u8::try_from(defaults::data_pods(spec))
+            .unwrap_or(u8::MAX)
+            .min(limits::MAX_PODS),
         persistence: Persistence {
             aof: storage.mode.has_aof(),
             rdb: storage.mode.has_rdb(),
@@ -47,7 +49,10 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
 pub fn unserved(spec: &ValkeyClusterSpec) -> Option<Unserved> {
     let table = [
         (defaults::tls_enabled(spec), Unserved::Tls),
-        (defaults::allowed_peers(spec).is_some(), Unserved::NetworkPolicy),
+        (
+            defaults::allowed_peers(spec).is_some(),
+            Unserved::NetworkPolicy,
+        ),
         (spec.topology == Topology::Cluster, Unserved::Cluster),
         (spec.topology == Topology::Sentinel, Unserved::Sentinel),
         (spec.replicate_from.is_some(), Unserved::ReplicateFrom),
@@ -55,13 +60,18 @@ pub fn unserved(spec: &ValkeyClusterSpec) -> Option<Unserved> {
         (defaults::backup_enabled(spec), Unserved::Backup),
         (defaults::metrics_enabled(spec), Unserved::Metrics),
     ];
-    table.into_iter().find_map(|(set, field)| set.then_some(field))
+    table
+        .into_iter()
+        .find_map(|(set, field)| set.then_some(field))
 }
 
 /// The value of the annotation `valkey.wellcake.io/promote` that has not been served, as it is remembered afterwards.
 pub fn promote_token(cluster: &ValkeyCluster) -> Option<&str> {
     let token = annotation(cluster, annotations::PROMOTE)?;
-    let served = cluster.status.as_ref().and_then(|status| status.last_promote_token.as_deref());
+    let served = cluster
+        .status
+        .as_ref()
+        .and_then(|status| status.last_promote_token.as_deref());
     (served != Some(token)).then_some(token)
 }
 
@@ -72,7 +82,10 @@ fn hibernated(cluster: &ValkeyCluster) -> Option<Unserved> {
 /// An order that cannot be read names a pod that cannot exist, so that it is refused instead of overlooked.
 fn promote_order(cluster: &ValkeyCluster) -> Option<PromoteOrder> {
     let token = promote_token(cluster)?;
-    let unreadable = PromoteOrder { pod: Ordinal(u8::MAX), epoch: Epoch(u32::MAX) };
+    let unreadable = PromoteOrder {
+        pod: Ordinal(u8::MAX),
+        epoch: Epoch(u32::MAX),
+    };
     Some(read_order(cluster, token).unwrap_or(unreadable))
 }
 
@@ -84,7 +97,10 @@ fn read_order(cluster: &ValkeyCluster, text: &str) -> Option<PromoteOrder> {
     if token.is_empty() {
         return None;
     }
-    Some(PromoteOrder { pod: ordinal(pod, &name)?, epoch: Epoch(epoch.parse().ok()?) })
+    Some(PromoteOrder {
+        pod: ordinal(pod, &name)?,
+        epoch: Epoch(epoch.parse().ok()?),
+    })
 }
 
 /// The value of an annotation; an empty one counts as absent.

@@ -2,13 +2,18 @@
 
 use serde_json::{Map, Value};
 
-use super::metadata::applied_hash_of;
+use super::metadata::{POD_NAME_LABEL, applied_hash_of};
 use super::quantity::Amount;
 use crate::facts::ObjectState;
 
 /// Parts of a StatefulSet's spec that only new pods, or a new StatefulSet, can follow.
-const ROLLED: [&str; 5] =
-    ["template", "volumeClaimTemplates", "selector", "serviceName", "podManagementPolicy"];
+const ROLLED: [&str; 5] = [
+    "template",
+    "volumeClaimTemplates",
+    "selector",
+    "serviceName",
+    "podManagementPolicy",
+];
 
 /// Compares a live object with the rendered one; `None` means that it is wanted and not there.
 ///
@@ -16,7 +21,11 @@ const ROLLED: [&str; 5] =
 /// injected fields, status) is ignored. Quantities are compared by value, and an empty or zero value equals an absent
 /// one. A different applied hash tells that a field was taken out. Somebody else's object under a name that is not needed
 /// is nobody's concern.
-pub fn compare(desired: Option<&Value>, live: Option<&Value>, owner_uid: &str) -> Option<ObjectState> {
+pub fn compare(
+    desired: Option<&Value>,
+    live: Option<&Value>,
+    owner_uid: &str,
+) -> Option<ObjectState> {
     let (desired, live) = match (desired, live) {
         (Some(_), None) => return None,
         (None, None) => return Some(ObjectState::NotWanted),
@@ -24,7 +33,7 @@ pub fn compare(desired: Option<&Value>, live: Option<&Value>, owner_uid: &str) -
         (None, Some(_)) => return Some(ObjectState::NotWanted),
         (Some(desired), Some(live)) => (desired, live),
     };
-    if !is_ours(live, owner_uid) {
+    if !is_ours(live, owner_uid) || !was_made_here(desired, live) {
         return Some(ObjectState::Foreign);
     }
     let kind = |object: &'static str| desired.get("kind").and_then(Value::as_str) == Some(object);
@@ -41,7 +50,11 @@ pub fn compare(desired: Option<&Value>, live: Option<&Value>, owner_uid: &str) -
 /// once, so that it exists and is ours is all that is asked.
 pub fn credentials(acl: Option<&Value>, owner_uid: &str) -> Option<ObjectState> {
     let acl = acl?;
-    Some(if is_ours(acl, owner_uid) { ObjectState::Matches } else { ObjectState::Foreign })
+    Some(if is_ours(acl, owner_uid) {
+        ObjectState::Matches
+    } else {
+        ObjectState::Foreign
+    })
 }
 
 /// The part of a StatefulSet that only new pods can follow.
@@ -73,11 +86,24 @@ fn stateful_set(desired: &Value, live: &Value) -> ObjectState {
 
 /// Whether the controller of an object is the ValkeyCluster of this uid.
 fn is_ours(live: &Value, owner_uid: &str) -> bool {
-    let references = live.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+    let references = live
+        .pointer("/metadata/ownerReferences")
+        .and_then(Value::as_array);
     references.into_iter().flatten().any(|reference| {
         reference.get("controller").and_then(Value::as_bool) == Some(true)
             && reference.get("uid").and_then(Value::as_str) == Some(owner_uid)
     })
+}
+
+/// Whether a client Service was made by this operator. Another operator of the same API makes it with the same controller
+/// reference, without the applied hash and with a selector that names no pod; either mark tells ours.
+fn was_made_here(desired: &Value, live: &Value) -> bool {
+    let names_pod = |service: &Value| {
+        service
+            .pointer("/spec/selector")
+            .is_some_and(|selector| selector.get(POD_NAME_LABEL).is_some())
+    };
+    !names_pod(desired) || names_pod(live) || applied_hash_of(live).is_some()
 }
 
 /// Whether every field of `desired` is in `live` with the same value. `within` is the key of the map that holds them.
@@ -93,7 +119,10 @@ fn covers(desired: &Value, live: &Value, within: &str) -> bool {
         }),
         (Value::Array(wanted), Value::Array(there)) => {
             wanted.len() == there.len()
-                && wanted.iter().zip(there).all(|(value, live)| covers(value, live, ""))
+                && wanted
+                    .iter()
+                    .zip(there)
+                    .all(|(value, live)| covers(value, live, ""))
         }
         _ => desired == live || (is_zero(desired) && is_zero(live)),
     }

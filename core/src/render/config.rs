@@ -32,8 +32,9 @@ const BACKLOG_SHARE: u64 = 16;
 pub fn config(spec: &ValkeyClusterSpec) -> String {
     let mut lines = fixed(spec);
     let tuned = tuning(spec).into_iter().chain(computed(spec));
-    let sorted: BTreeMap<&str, String> =
-        tuned.filter(|(key, _)| !spec.config.contains_key(*key)).collect();
+    let sorted: BTreeMap<&str, String> = tuned
+        .filter(|(key, _)| !spec.config.contains_key(*key))
+        .collect();
     lines.extend(sorted.iter().map(|(key, value)| format!("{key} {value}")));
     lines.extend(spec.config.iter().map(|(key, value)| user_line(key, value)));
     lines.push(String::new());
@@ -165,5 +166,9 @@ fn log_format(spec: &ValkeyClusterSpec) -> Option<&'static str> {
 
 /// A user's directive; an empty value is written as one, since a directive without any is an error.
 fn user_line(key: &str, value: &str) -> String {
-    if value.trim().is_empty() { format!("{key} \"\"") } else { format!("{key} {value}") }
+    if value.trim().is_empty() {
+        format!("{key} \"\"")
+    } else {
+        format!("{key} {value}")
+    }
 }

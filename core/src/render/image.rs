@@ -4,7 +4,9 @@
 /// name such as `latest`).
 pub fn version(image: &str) -> Option<(u32, u32)> {
     let name = image.split('@').next()?;
-    let (_, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/'))?;
+    let (_, tag) = name
+        .rsplit_once(':')
+        .filter(|(_, tag)| !tag.contains('/'))?;
     let (major, rest) = tag.split_once('.')?;
     let minor: String = rest.chars().take_while(char::is_ascii_digit).collect();
     Some((major.parse().ok()?, minor.parse().ok()?))

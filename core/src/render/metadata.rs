@@ -26,7 +26,10 @@ pub fn selector(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Map<String, Valu
         (labels::INSTANCE, owner.name.as_str()),
         (labels::COMPONENT, spec.topology.as_component()),
     ];
-    table.into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect()
+    table
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), json!(value)))
+        .collect()
 }
 
 /// Metadata of an object.
@@ -68,7 +71,11 @@ pub fn with_applied_hash(mut object: Value) -> Value {
 
 /// The applied hash that an object carries.
 pub fn applied_hash_of(object: &Value) -> Option<&str> {
-    object.get("metadata")?.get("annotations")?.get(annotations::APPLIED_HASH)?.as_str()
+    object
+        .get("metadata")?
+        .get("annotations")?
+        .get(annotations::APPLIED_HASH)?
+        .as_str()
 }
 
 fn applied_hash(object: &Value) -> String {
@@ -76,8 +83,9 @@ fn applied_hash(object: &Value) -> String {
         return value_hash(&super::compare::rolled_part(object));
     }
     let mut object = object.clone();
-    if let Some(selector) =
-        object.pointer_mut("/spec/selector").and_then(Value::as_object_mut)
+    if let Some(selector) = object
+        .pointer_mut("/spec/selector")
+        .and_then(Value::as_object_mut)
         && selector.contains_key(POD_NAME_LABEL)
     {
         selector.insert(POD_NAME_LABEL.to_owned(), Value::Null);

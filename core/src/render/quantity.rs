@@ -30,12 +30,16 @@ impl Amount {
             Some(rest) => (true, rest),
             None => (false, text.strip_prefix('+').unwrap_or(text)),
         };
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_digit() && c != '.')
+            .unwrap_or(rest.len());
         let (number, suffix) = rest.split_at_checked(end).ok_or(QuantityError::Malformed)?;
         let (digits, decimals) = digits(number)?;
         let scale = Scale::parse(suffix)?;
         let nanos = scale.nanos(digits, decimals)?;
-        Ok(Self { nanos: if negative { -nanos } else { nanos } })
+        Ok(Self {
+            nanos: if negative { -nanos } else { nanos },
+        })
     }
 
     /// Whole units, rounded up as `Quantity.Value` does; negative ones count as 0.
@@ -56,8 +60,15 @@ fn digits(number: &str) -> Result<(i128, u32), QuantityError> {
     if all.trim_start_matches('0').len() > 30 {
         return Err(QuantityError::TooLarge);
     }
-    let value = if all.is_empty() { 0 } else { all.parse().map_err(|_| QuantityError::Malformed)? };
-    Ok((value, u32::try_from(decimals).map_err(|_| QuantityError::TooLarge)?))
+    let value = if all.is_empty() {
+        0
+    } else {
+        all.parse().map_err(|_| QuantityError::Malformed)?
+    };
+    Ok((
+        value,
+        u32::try_from(decimals).map_err(|_| QuantityError::TooLarge)?,
+    ))
 }
 
 /// What a suffix multiplies by.
@@ -88,7 +99,9 @@ impl Scale {
             "P" => Self::Decimal(15),
             "E" => Self::Decimal(18),
             _ => {
-                let power = suffix.strip_prefix(['e', 'E']).ok_or(QuantityError::Malformed)?;
+                let power = suffix
+                    .strip_prefix(['e', 'E'])
+                    .ok_or(QuantityError::Malformed)?;
                 let power: i32 = power.parse().map_err(|_| QuantityError::Malformed)?;
                 Self::Decimal(power)
             }
@@ -109,10 +122,14 @@ impl Scale {
         let scaled = digits.checked_mul(factor).ok_or(QuantityError::TooLarge)?;
         let tens = 10i128.checked_pow(power.unsigned_abs());
         if power >= 0 {
-            return tens.and_then(|tens| scaled.checked_mul(tens)).ok_or(QuantityError::TooLarge);
+            return tens
+                .and_then(|tens| scaled.checked_mul(tens))
+                .ok_or(QuantityError::TooLarge);
         }
         // Anything above zero that is finer than a billionth counts as one.
-        Ok(tens.map_or(1, |tens| scaled.div_euclid(tens) + i128::from(scaled.rem_euclid(tens) != 0)))
+        Ok(tens.map_or(1, |tens| {
+            scaled.div_euclid(tens) + i128::from(scaled.rem_euclid(tens) != 0)
+        }))
     }
 }
 
@@ -162,11 +179,21 @@ mod tests {
 
     #[test]
     fn what_is_no_quantity_is_refused() {
-        for bad in ["", "-", ".", "Gi", "1gi", "1 Gi", "1..2", "1.2.3", "1e", "1ee3", "0x10", "1Gi ", "ü"] {
+        for bad in [
+            "", "-", ".", "Gi", "1gi", "1 Gi", "1..2", "1.2.3", "1e", "1ee3", "0x10", "1Gi ", "ü",
+        ] {
             assert_eq!(Amount::parse(bad), Err(QuantityError::Malformed), "{bad}");
         }
-        for large in ["1e40", "9999999999999999999999999999999999", "99999999999999999999Ei"] {
-            assert_eq!(Amount::parse(large), Err(QuantityError::TooLarge), "{large}");
+        for large in [
+            "1e40",
+            "9999999999999999999999999999999999",
+            "99999999999999999999Ei",
+        ] {
+            assert_eq!(
+                Amount::parse(large),
+                Err(QuantityError::TooLarge),
+                "{large}"
+            );
         }
     }
 

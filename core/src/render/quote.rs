@@ -31,7 +31,10 @@ mod tests {
     fn bytes_that_would_end_a_value_or_a_line_are_escaped() {
         assert_eq!(quote("a b"), r#""a b""#);
         assert_eq!(quote("q\"\\"), r#""q\"\\""#);
-        assert_eq!(quote("\n\r\t\u{8}\u{7}\u{0}\u{7f}"), r#""\n\r\t\b\a\x00\x7f""#);
+        assert_eq!(
+            quote("\n\r\t\u{8}\u{7}\u{0}\u{7f}"),
+            r#""\n\r\t\b\a\x00\x7f""#
+        );
         assert_eq!(quote("ü"), "\"ü\"");
         assert_eq!(quote(""), "\"\"");
     }

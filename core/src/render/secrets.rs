@@ -36,7 +36,10 @@ const REPLICATION_RULES: &str = "-@all +psync +replconf +ping +sync";
 /// It has no applied hash: it is created once and never written again.
 pub fn auth_secret(owner: &Owner<'_>, spec: &ValkeyClusterSpec, password: &str) -> Value {
     let name = owner.name.generated_auth_secret();
-    secret(metadata(owner, spec, &name), [(PASSWORD_KEY, password.to_owned())])
+    secret(
+        metadata(owner, spec, &name),
+        [(PASSWORD_KEY, password.to_owned())],
+    )
 }
 
 /// Secret `<name>-acl`, which the pods mount. `user_password` is the password of clients (ignored when `auth.enabled` is
@@ -67,9 +70,16 @@ pub fn acl_secret(
     ];
     let mut entries = vec![(OPERATOR_PASSWORD_KEY, operator_password.to_owned())];
     if replicated {
-        users.push(user(REPLICATION_USER, replication_password, REPLICATION_RULES));
+        users.push(user(
+            REPLICATION_USER,
+            replication_password,
+            REPLICATION_RULES,
+        ));
         entries.push((REPLICATION_PASSWORD_KEY, replication_password.to_owned()));
-        entries.push((REPLICATION_CONFIG_KEY, replication_config(replication_password)));
+        entries.push((
+            REPLICATION_CONFIG_KEY,
+            replication_config(replication_password),
+        ));
     }
     entries.push((ACL_KEY, users.concat()));
     secret(meta, entries)
@@ -77,7 +87,10 @@ pub fn acl_secret(
 
 /// Uid and resourceVersion of the Secret whose password a live `<name>-acl` was made from.
 pub fn source(acl: &Value) -> Option<(&str, &str)> {
-    let note = acl.get("metadata")?.get("annotations")?.get(SOURCE_ANNOTATION)?;
+    let note = acl
+        .get("metadata")?
+        .get("annotations")?
+        .get(SOURCE_ANNOTATION)?;
     note.as_str()?.split_once('/')
 }
 
@@ -86,7 +99,9 @@ pub fn source(acl: &Value) -> Option<(&str, &str)> {
 pub fn password_matches(acl: &Value, password: &str) -> Option<bool> {
     let encoded = acl.get("data")?.get(ACL_KEY)?.as_str()?;
     let file = String::from_utf8(STANDARD.decode(encoded).ok()?).ok()?;
-    let line = file.lines().find(|line| line.starts_with("user default "))?;
+    let line = file
+        .lines()
+        .find(|line| line.starts_with("user default "))?;
     let hash = format!("#{}", sha256_hex(password.as_bytes()));
     Some(line.split(' ').any(|rule| rule == hash || rule == "nopass"))
 }
@@ -101,11 +116,17 @@ fn default_user(spec: &ValkeyClusterSpec, password: Option<&str>) -> String {
 }
 
 fn user(name: &str, password: &str, rules: &str) -> String {
-    format!("user {name} on #{} {rules}\n", sha256_hex(password.as_bytes()))
+    format!(
+        "user {name} on #{} {rules}\n",
+        sha256_hex(password.as_bytes())
+    )
 }
 
 fn replication_config(password: &str) -> String {
-    format!("masteruser {REPLICATION_USER}\nmasterauth {}\n", quote(password))
+    format!(
+        "masteruser {REPLICATION_USER}\nmasterauth {}\n",
+        quote(password)
+    )
 }
 
 fn secret<'a>(meta: Value, entries: impl IntoIterator<Item = (&'a str, String)>) -> Value {

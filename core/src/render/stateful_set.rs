@@ -162,7 +162,10 @@ fn claim_template(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Option<Value> 
     }
     let mut body = Map::new();
     body.insert("accessModes".to_owned(), json!(["ReadWriteOnce"]));
-    body.insert("resources".to_owned(), json!({ "requests": { "storage": storage.size } }));
+    body.insert(
+        "resources".to_owned(),
+        json!({ "requests": { "storage": storage.size } }),
+    );
     if let Some(class) = storage.storage_class_name {
         body.insert("storageClassName".to_owned(), Value::String(class));
     }
