@@ -1,0 +1,316 @@
+//! Effects on the Kubernetes API.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use wellcake_core::facts::Object;
+use wellcake_core::render::{self, Owner, PASSWORD_KEY};
+use wellcake_crds::names::ClusterName;
+use wellcake_crds::v1beta1::ValkeyCluster;
+use wellcake_crds::{annotations, defaults, labels};
+
+use super::{Failure, Request, valkey};
+use crate::clock::Clock;
+use crate::fetch::{Fetcher, secret_value, text_of, typed};
+use crate::observe::View;
+use crate::watch::{Caches, Cluster, Kept, LeanPod, Pod, resource_of};
+
+/// Longest wait for one answer, in seconds.
+const DEADLINE: u64 = 5;
+/// Field manager of objects.
+const MANAGER: &str = "valkey-operator";
+/// Field manager of the status.
+const STATUS_MANAGER: &str = "valkey-operator/status";
+/// Bytes of randomness in a password: as base64url they give 32 characters.
+const RANDOM: usize = 24;
+
+/// A change of the status.
+pub struct StatusPatch {
+    /// The object as it was decided on; another version makes the API server refuse the change.
+    pub cluster: Arc<Cluster>,
+    /// Merge patch of the status.
+    pub status: Value,
+    /// Name of the claim that keeps a copy of the record, and the copy.
+    pub mirror: Option<(String, String)>,
+}
+
+/// Carries out requests for one cluster.
+#[derive(Clone)]
+pub struct Kubernetes {
+    /// The client.
+    pub client: Client,
+    /// The caches, into which each acknowledged write goes.
+    pub caches: Arc<Caches>,
+    /// The clock.
+    pub clock: Clock,
+    /// What is read by name.
+    pub fetcher: Arc<Fetcher>,
+    /// Namespace of the cluster.
+    pub namespace: String,
+    /// Name of the cluster.
+    pub name: ClusterName,
+}
+
+impl Kubernetes {
+    /// Carries a request out.
+    pub async fn carry_out(&self, request: Request) -> Result<(), Failure> {
+        match request {
+            Request::CreateCredentials(cluster) => self.create_credentials(&cluster).await,
+            Request::Apply {
+                object,
+                desired,
+                uid,
+            } => self.apply(object, &desired, uid).await,
+            Request::Delete {
+                object,
+                name,
+                uid,
+                version,
+            } => self.delete(object, &name, uid, version).await,
+            Request::Status(patch) => self.patch_status(patch).await,
+            Request::Label { name, uid, value } => self.label(&name, &uid, &value).await,
+            Request::Valkey {
+                server,
+                connection,
+                command,
+            } => valkey::send(&server, connection, command, &self.clock).await,
+        }
+    }
+
+    /// Server-side apply. What no cache holds is looked for first: an object under that name which lacks our label must not
+    /// be taken over.
+    async fn apply(
+        &self,
+        object: Object,
+        desired: &Value,
+        uid: Option<String>,
+    ) -> Result<(), Failure> {
+        let kind = resource_of(object);
+        let api = self.objects(&kind);
+        let name = desired
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let mut body = desired.clone();
+        match uid {
+            Some(uid) => set(&mut body, "/metadata", "uid", json!(uid)),
+            None => {
+                if let Some(found) = within(api.get_opt(name)).await? {
+                    let live = typed(found, &kind);
+                    self.fetcher.found_other(object, live);
+                    return Err(Failure::Vanished("an object of this name is there already"));
+                }
+            }
+        }
+        let mut params = PatchParams::apply(MANAGER).force();
+        params.field_validation = Some(kube::api::ValidationDirective::Strict);
+        let applied = within(api.patch(name, &params, &Patch::Apply(&body))).await?;
+        let live = typed(applied, &kind);
+        if object == Object::Config {
+            self.fetcher.wrote_config(live);
+        } else if let Some(store) = self.caches.of(object) {
+            store.put(live, self.clock.now());
+        }
+        Ok(())
+    }
+
+    async fn delete(
+        &self,
+        object: Object,
+        name: &str,
+        uid: String,
+        version: u64,
+    ) -> Result<(), Failure> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: Some(uid),
+                resource_version: Some(version.to_string()),
+            }),
+            ..DeleteParams::default()
+        };
+        within(self.objects(&resource_of(object)).delete(name, &params)).await?;
+        Ok(())
+    }
+
+    /// Changes the status of exactly the version that was decided on.
+    async fn patch_status(&self, patch: StatusPatch) -> Result<(), Failure> {
+        let meta = &patch.cluster.object.metadata;
+        let body = json!({
+            "metadata": { "uid": meta.uid, "resourceVersion": meta.resource_version },
+            "status": patch.status,
+        });
+        let api: Api<ValkeyCluster> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = PatchParams {
+            field_manager: Some(STATUS_MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched =
+            within(api.patch_status(self.name.as_str(), &params, &Patch::Merge(&body))).await?;
+        self.caches
+            .clusters
+            .put(Cluster::from(patched), self.clock.now());
+        if let Some((claim, record)) = patch.mirror {
+            tokio::spawn(self.clone().mirror(claim, record));
+        }
+        Ok(())
+    }
+
+    /// Copies the record to the claim, where it survives the ValkeyCluster. The record in the status is the one that counts.
+    async fn mirror(self, claim: String, record: String) {
+        use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+        let body =
+            json!({ "metadata": { "annotations": { annotations::PRIMARY_RECORD: record } } });
+        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        if let Err(why) = within(api.patch_metadata(&claim, &params, &Patch::Merge(&body))).await {
+            tracing::warn!(namespace = self.namespace, claim, error = %why, "cannot copy the primary record to the claim");
+        }
+    }
+
+    async fn label(&self, name: &str, uid: &str, value: &Value) -> Result<(), Failure> {
+        let body = json!({ "metadata": { "uid": uid, "labels": { labels::ROLE: value } } });
+        let api: Api<LeanPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = within(api.patch(name, &params, &Patch::Merge(&body))).await?;
+        self.caches.pods.put(Pod::from(patched), self.clock.now());
+        Ok(())
+    }
+
+    /// Makes the Secrets that are missing; one that is there stays as it is.
+    async fn create_credentials(&self, cluster: &Cluster) -> Result<(), Failure> {
+        let uid = cluster.uid();
+        let owner = Owner {
+            name: &self.name,
+            namespace: &self.namespace,
+            uid,
+        };
+        let spec = &cluster.object.spec;
+        let (password, source) = self.client_password(cluster, &owner).await?;
+        let source = source
+            .as_ref()
+            .map(|(uid, version)| (uid.as_str(), version.as_str()));
+        let (operator, replication) = (random_password()?, random_password()?);
+        let acl = render::acl_secret(
+            &owner,
+            spec,
+            password.as_deref(),
+            &operator,
+            &replication,
+            source,
+        );
+        self.create_secret(&acl).await?;
+        self.fetcher.read(&cluster.object).await;
+        Ok(())
+    }
+
+    /// The password of clients, with uid and version of the Secret that holds it: the user's, or a generated one.
+    async fn client_password(
+        &self,
+        cluster: &Cluster,
+        owner: &Owner<'_>,
+    ) -> Result<(Option<String>, Option<(String, String)>), Failure> {
+        let spec = &cluster.object.spec;
+        if !defaults::auth_enabled(spec) {
+            return Ok((None, None));
+        }
+        let name = self.name.auth_secret(spec.auth.as_ref());
+        if View::generates_password(cluster) {
+            self.create_secret(&render::auth_secret(owner, spec, &random_password()?))
+                .await?;
+        }
+        let missing = Failure::Vanished("the Secret with the password is not there");
+        let found = within(
+            self.objects(&resource_of(Object::Credentials))
+                .get_opt(&name),
+        )
+        .await?;
+        let secret = secret_value(&found.ok_or(missing)?);
+        let text = |pointer| {
+            secret
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .map(str::to_owned)
+        };
+        let source = text("/metadata/uid").zip(text("/metadata/resourceVersion"));
+        let password = text_of(&secret, PASSWORD_KEY).filter(|password| !password.is_empty());
+        let missing = Failure::Vanished("the Secret with the password has no password");
+        Ok((Some(password.ok_or(missing)?), source))
+    }
+
+    async fn create_secret(&self, secret: &Value) -> Result<(), Failure> {
+        let object: DynamicObject = serde_json::from_value(secret.clone())
+            .map_err(|_| Failure::Vanished("the Secret was not rendered as an object"))?;
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let api = self.objects(&resource_of(Object::Credentials));
+        match within(api.create(&params, &object)).await {
+            Err(Failure::Kubernetes(why)) if is_already_there(&why) => Ok(()),
+            outcome => outcome.map(|_| ()),
+        }
+    }
+
+    fn objects(&self, kind: &ApiResource) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), &self.namespace, kind)
+    }
+}
+
+fn is_already_there(why: &kube::Error) -> bool {
+    matches!(why, kube::Error::Api(status) if status.is_already_exists())
+}
+
+async fn within<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, Failure> {
+    match timeout(Duration::from_secs(DEADLINE), call).await {
+        Ok(answer) => answer.map_err(|why| Failure::Kubernetes(Box::new(why))),
+        Err(_) => Err(Failure::TimedOut(DEADLINE)),
+    }
+}
+
+fn set(body: &mut Value, pointer: &str, key: &str, value: Value) {
+    if let Some(object) = body.pointer_mut(pointer).and_then(Value::as_object_mut) {
+        object.insert(key.to_owned(), value);
+    }
+}
+
+/// 32 characters of base64url from the system's randomness.
+fn random_password() -> Result<String, Failure> {
+    let mut bytes = [0; RANDOM];
+    getrandom::fill(&mut bytes).map_err(|_| Failure::Vanished("the system gives no randomness"))?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_have_32_characters_and_differ() {
+        let (one, other) = (
+            random_password().expect("random"),
+            random_password().expect("random"),
+        );
+        assert_eq!((one.len(), other.len()), (32, 32));
+        assert_ne!(one, other);
+        assert!(
+            one.bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_'),
+            "{one}"
+        );
+    }
+}

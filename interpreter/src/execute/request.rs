@@ -1,0 +1,228 @@
+//! From an effect, which speaks in numbers, to a request with everything that it takes.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wellcake_core::effects::{Effect, Route, Verb};
+use wellcake_core::facts::{Object, Ordinal, PodUid, Record, RoleLabel};
+use wellcake_core::parse;
+use wellcake_crds::labels;
+
+use super::Failure;
+use super::kubernetes::StatusPatch;
+use super::valkey::Command;
+use crate::clock::Clock;
+use crate::observe::{Look, View};
+use crate::valkey::{Connection, Server};
+use crate::watch::{Cluster, Kept};
+
+/// A request.
+pub enum Request {
+    /// Create the Secrets that are missing.
+    CreateCredentials(Arc<Cluster>),
+    /// Apply an object.
+    Apply {
+        /// Which.
+        object: Object,
+        /// As the spec asks for it.
+        desired: Arc<Value>,
+        /// Uid of the live one, if there is one.
+        uid: Option<String>,
+    },
+    /// Delete an object.
+    Delete {
+        /// Which.
+        object: Object,
+        /// Its name.
+        name: String,
+        /// Its uid.
+        uid: String,
+        /// Its version.
+        version: u64,
+    },
+    /// Patch the status.
+    Status(StatusPatch),
+    /// Set a pod's role label.
+    Label {
+        /// The pod.
+        name: String,
+        /// Its uid.
+        uid: String,
+        /// The value, or null.
+        value: Value,
+    },
+    /// Send a command to a server.
+    Valkey {
+        /// The server.
+        server: Arc<Server>,
+        /// The connection that its facts came from.
+        connection: Connection,
+        /// The command.
+        command: Command,
+    },
+}
+
+/// The request of an effect on what was just looked at.
+pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request, Failure> {
+    match effect.verb {
+        Verb::CreateCredentials => Ok(Request::CreateCredentials(Arc::clone(&look.cluster))),
+        Verb::Apply(object) => {
+            let otherwise = look
+                .seen
+                .record
+                .map(|record| record.pod)
+                .unwrap_or_default();
+            let route = view.route_of(object, otherwise);
+            apply(object, route, view, look)
+        }
+        Verb::SetRoute {
+            route: Route::Client,
+            pod,
+        } => apply(Object::ClientService, pod, view, look),
+        Verb::SetRoute {
+            route: Route::Primary,
+            pod,
+        } => apply(Object::PrimaryService, pod, view, look),
+        Verb::Delete(object) => {
+            let live = view
+                .compared_live(object)
+                .ok_or(Failure::Vanished("the object is gone"))?;
+            Ok(Request::Delete {
+                object,
+                name: live.key().name.clone(),
+                uid: live.uid().to_owned(),
+                version: live.version(),
+            })
+        }
+        Verb::RecordPrimary { record, by_order } => record_primary(&record, by_order, view, look),
+        Verb::MarkPrimaryDown { down } => mark_primary_down(down, view, look),
+        Verb::SetLabel { pod, label } => set_label(pod, label, view, look),
+        Verb::Promote { pod } => valkey(pod, Command::Promote, view, look),
+        Verb::Open { pod } => valkey(pod, Command::Open, view, look),
+        Verb::CloseClients { pod } => valkey(pod, Command::CloseClients, view, look),
+        Verb::Follow { pod, primary } => {
+            let uid =
+                uid_of(primary, look).ok_or(Failure::Vanished("the primary's pod is gone"))?;
+            let server = view
+                .server(uid)
+                .ok_or(Failure::Vanished("the primary has no address"))?;
+            valkey(pod, Command::Follow(server.address), view, look)
+        }
+    }
+}
+
+fn uid_of(pod: Ordinal, look: &Look) -> Option<PodUid> {
+    look.seen.pod(pod)?.object.value().map(|object| object.uid)
+}
+
+fn apply(object: Object, route: Ordinal, view: &mut View, look: &Look) -> Result<Request, Failure> {
+    let uid = view.compared_live(object).map(|live| live.uid().to_owned());
+    let desired = view.desired(object, &look.cluster, route);
+    let desired = desired.ok_or(Failure::Vanished(
+        "the spec does not ask for this object any more",
+    ))?;
+    Ok(Request::Apply {
+        object,
+        desired,
+        uid,
+    })
+}
+
+fn valkey(pod: Ordinal, command: Command, view: &View, look: &Look) -> Result<Request, Failure> {
+    let gone = Failure::Vanished("the pod is gone");
+    let server = uid_of(pod, look)
+        .and_then(|uid| view.server(uid))
+        .ok_or(gone)?;
+    let connection = server.snapshot().connection;
+    let connection = connection.filter(|connection| !connection.has_ended());
+    let connection = connection.ok_or(Failure::Valkey(crate::valkey::Failure::Closed))?;
+    Ok(Request::Valkey {
+        server,
+        connection,
+        command,
+    })
+}
+
+fn set_label(pod: Ordinal, label: RoleLabel, view: &View, look: &Look) -> Result<Request, Failure> {
+    let uid = uid_of(pod, look).and_then(|uid| view.interner.text(uid.0));
+    let value = match label {
+        RoleLabel::None => Value::Null,
+        RoleLabel::Primary => json!(labels::ROLE_PRIMARY),
+        RoleLabel::Replica => json!(labels::ROLE_REPLICA),
+    };
+    Ok(Request::Label {
+        name: view.subject.name.pod(u32::from(pod.0)),
+        uid: uid.ok_or(Failure::Vanished("the pod is gone"))?.to_owned(),
+        value,
+    })
+}
+
+/// Writes the record; a new epoch makes the marker of the old one void.
+fn record_primary(
+    record: &Record,
+    by_order: bool,
+    view: &View,
+    look: &Look,
+) -> Result<Request, Failure> {
+    let unknown = Failure::Vanished("an identity in the record is not known any more");
+    let mut written =
+        parse::record_status(record, &view.subject.name, &view.interner).ok_or(unknown)?;
+    written.recorded_at = Some(Clock::wall());
+    let text = serde_json::to_value(&written).unwrap_or_default();
+    let mut fields = text.clone();
+    if let Some(fields) = fields.as_object_mut() {
+        for optional in ["claimUid", "replid"] {
+            fields.entry(optional).or_insert(Value::Null);
+        }
+    }
+    let mut status = json!({ "primaryRecord": fields });
+    let new = look
+        .seen
+        .record
+        .is_none_or(|before| before.epoch != record.epoch);
+    if let (true, Some(status)) = (new, status.as_object_mut()) {
+        status.insert("primaryDownSince".to_owned(), Value::Null);
+        status.insert("primaryDownFor".to_owned(), Value::Null);
+    }
+    if let (true, Some(status)) = (by_order, status.as_object_mut()) {
+        let token = parse::promote_token(&look.cluster.object);
+        let token = token.ok_or(Failure::Vanished("the order was withdrawn"))?;
+        status.insert("lastPromoteToken".to_owned(), json!(token));
+    }
+    let mirror = record.claim_uid.map(|_| {
+        (
+            view.subject.name.claim(u32::from(record.pod.0)),
+            text.to_string(),
+        )
+    });
+    Ok(Request::Status(StatusPatch {
+        cluster: Arc::clone(&look.cluster),
+        status,
+        mirror,
+    }))
+}
+
+fn mark_primary_down(down: bool, view: &View, look: &Look) -> Result<Request, Failure> {
+    let record = look
+        .seen
+        .record
+        .ok_or(Failure::Vanished("there is no primary record"))?;
+    let status = if down {
+        let uid = view.interner.text(record.pod_uid.0);
+        json!({
+            "primaryDownSince": render_time(),
+            "primaryDownFor": { "podUid": uid, "epoch": record.epoch.0 },
+        })
+    } else {
+        json!({ "primaryDownSince": null, "primaryDownFor": null })
+    };
+    Ok(Request::Status(StatusPatch {
+        cluster: Arc::clone(&look.cluster),
+        status,
+        mirror: None,
+    }))
+}
+
+fn render_time() -> Value {
+    serde_json::to_value(Clock::wall()).unwrap_or_default()
+}

@@ -1,0 +1,334 @@
+//! What is read by name instead of watched: the Secrets of a cluster, its present ConfigMap, and objects of other owners.
+//!
+//! A watch of Secrets would need the right to read all of them. They are read when a cluster's task starts, when
+//! something about it changes that they explain, every few seconds while something is missing, and else every half hour.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::{Api, Client};
+use serde_json::{Value, json};
+use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use wellcake_core::facts::{Known, Object, ObjectState, PasswordSource, Tick};
+use wellcake_core::render::{
+    OPERATOR_PASSWORD_KEY, Owner, PASSWORD_KEY, credentials, name_of, password_matches, source,
+};
+use wellcake_crds::defaults;
+use wellcake_crds::names::ClusterName;
+use wellcake_crds::v1beta1::ValkeyCluster;
+
+use crate::clock::Clock;
+use crate::watch::{Live, live_object, resource_of};
+
+/// Longest wait for one object.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// Pause while something is missing or belongs to somebody else.
+const SOON: Duration = Duration::from_secs(3);
+/// Pause when all is well.
+const LATE: Duration = Duration::from_secs(1_800);
+
+/// What was read.
+#[derive(Clone, Debug)]
+pub struct Fetched {
+    /// The Secret with the ACL file.
+    pub credentials: Known<ObjectState>,
+    /// The password of clients.
+    pub password: Known<PasswordSource>,
+    /// Name of the ConfigMap that was looked for, when, and what was found.
+    pub config: Option<(String, Tick, Option<Arc<Live>>)>,
+    /// Objects under names that are needed which are not in the caches: they lack the label by which those select.
+    pub others: BTreeMap<Object, Arc<Live>>,
+}
+
+/// Reads for one cluster.
+pub struct Fetcher {
+    client: Client,
+    clock: Clock,
+    namespace: String,
+    name: ClusterName,
+    fetched: Mutex<Fetched>,
+    password: watch::Sender<Option<Arc<str>>>,
+    /// Wakes the cluster's task.
+    changed: Arc<Notify>,
+    again: Arc<Notify>,
+}
+
+impl Fetcher {
+    /// Nothing is read yet.
+    pub fn new(
+        client: Client,
+        clock: Clock,
+        namespace: &str,
+        name: &ClusterName,
+        changed: Arc<Notify>,
+    ) -> Self {
+        let now = clock.now();
+        let fetched = Fetched {
+            credentials: Known::unknown(now),
+            password: Known::unknown(now),
+            config: None,
+            others: BTreeMap::new(),
+        };
+        Self {
+            client,
+            clock,
+            namespace: namespace.to_owned(),
+            name: name.clone(),
+            fetched: Mutex::new(fetched),
+            password: watch::Sender::new(None),
+            changed,
+            again: Arc::new(Notify::new()),
+        }
+    }
+
+    /// What was read last.
+    pub fn fetched(&self) -> Fetched {
+        self.state().clone()
+    }
+
+    /// The password of the operator's user, once it is known.
+    pub fn password(&self) -> watch::Receiver<Option<Arc<str>>> {
+        self.password.subscribe()
+    }
+
+    /// Asks for a new look.
+    pub fn again(&self) -> Arc<Notify> {
+        Arc::clone(&self.again)
+    }
+
+    /// A ConfigMap that this process just wrote.
+    pub fn wrote_config(&self, live: Live) {
+        use crate::watch::Kept;
+        let name = live.key().name.clone();
+        self.state().config = Some((name, self.clock.now(), Some(Arc::new(live))));
+    }
+
+    /// An object under a needed name that no cache holds.
+    pub fn found_other(&self, object: Object, live: Live) {
+        self.state().others.insert(object, Arc::new(live));
+    }
+
+    fn state(&self) -> MutexGuard<'_, Fetched> {
+        self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads for ever. `cluster` gives the object as it is now.
+    pub async fn run(&self, cluster: impl Fn() -> Option<Arc<crate::watch::Cluster>>) {
+        loop {
+            let Some(present) = cluster() else { return };
+            let well = self.read(&present.object).await;
+            let pause = if well { LATE } else { SOON };
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.again.notified() => {}
+            }
+        }
+    }
+
+    /// Reads everything once; whether all is as it should be.
+    pub async fn read(&self, cluster: &ValkeyCluster) -> bool {
+        let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+        let owner = Owner {
+            name: &self.name,
+            namespace: &self.namespace,
+            uid,
+        };
+        let config_name = name_of(Object::Config, &owner, &cluster.spec);
+        let acl_name = self.name.acl_secret();
+        let acl = self.get(Object::Credentials, &acl_name);
+        let auth = self.user_secret(cluster);
+        let config = self.get(Object::Config, &config_name);
+        let (acl, auth, config) = tokio::join!(acl, auth, config);
+        let others = self.others().await;
+        let now = self.clock.now();
+        let mut state = self.state();
+        let before = (
+            state.credentials.value().copied(),
+            state.password.value().copied(),
+        );
+        let had_config = state
+            .config
+            .as_ref()
+            .map(|(name, _, live)| (name.clone(), live.is_some()));
+        let acl_value = acl.as_ref().ok().and_then(Option::as_ref).map(secret_value);
+        state.credentials = match &acl {
+            Ok(_) => match credentials(acl_value.as_ref(), uid) {
+                Some(found) => same_or(state.credentials, found, now),
+                None => Known::Absent,
+            },
+            Err(()) => state.credentials.failed(now),
+        };
+        state.password = match auth {
+            Ok(found) => same_or(
+                state.password,
+                password_source(found, acl_value.as_ref()),
+                now,
+            ),
+            Err(()) => state.password.failed(now),
+        };
+        if let Ok(found) = config {
+            let kind = resource_of(Object::Config);
+            let live = found.map(|object| Arc::new(typed(object, &kind)));
+            state.config = Some((config_name, now, live));
+        }
+        state.others = others;
+        let well = matches!(state.credentials.value(), Some(ObjectState::Matches))
+            && matches!(state.password.value(), Some(PasswordSource::Usable))
+            && state
+                .config
+                .as_ref()
+                .is_some_and(|(_, _, live)| live.is_some())
+            && state.others.is_empty();
+        let after = (
+            state.credentials.value().copied(),
+            state.password.value().copied(),
+        );
+        let has_config = state
+            .config
+            .as_ref()
+            .map(|(name, _, live)| (name.clone(), live.is_some()));
+        drop(state);
+        if let Some(password) = acl_value
+            .as_ref()
+            .and_then(|acl| text_of(acl, OPERATOR_PASSWORD_KEY))
+        {
+            self.password.send_if_modified(|known| {
+                let changed = known.as_deref() != Some(password.as_str());
+                *known = Some(password.into());
+                changed
+            });
+        }
+        if before != after || had_config != has_config {
+            self.changed.notify_one();
+        }
+        well
+    }
+
+    /// The Secret of clients that the spec names: none is needed without a password, and a generated one is not missed.
+    async fn user_secret(&self, cluster: &ValkeyCluster) -> Result<UserSecret, ()> {
+        let given = defaults::existing_auth_secret(&cluster.spec);
+        if !defaults::auth_enabled(&cluster.spec) {
+            return Ok(UserSecret::NotNeeded);
+        }
+        let Some(name) = given else {
+            return Ok(UserSecret::NotNeeded);
+        };
+        let found = self.get(Object::Credentials, name).await?;
+        Ok(found.map_or(UserSecret::Missing, |object| {
+            UserSecret::There(secret_value(&object))
+        }))
+    }
+
+    /// Looks again at the objects of other owners.
+    async fn others(&self) -> BTreeMap<Object, Arc<Live>> {
+        let before = self.state().others.clone();
+        let mut after = BTreeMap::new();
+        for (object, live) in before {
+            use crate::watch::Kept;
+            let name = live.key().name.clone();
+            match self.get(object, &name).await {
+                Ok(Some(found)) => {
+                    after.insert(object, Arc::new(typed(found, &resource_of(object))));
+                }
+                Ok(None) => self.changed.notify_one(),
+                Err(()) => {
+                    after.insert(object, live);
+                }
+            }
+        }
+        after
+    }
+
+    /// An object by name; an error is logged and is neither a yes nor a no.
+    pub async fn get(&self, object: Object, name: &str) -> Result<Option<DynamicObject>, ()> {
+        let kind = resource_of(object);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &kind);
+        match timeout(DEADLINE, api.get_opt(name)).await {
+            Ok(Ok(found)) => Ok(found),
+            Ok(Err(why)) => {
+                tracing::warn!(namespace = self.namespace, kind = kind.kind, name, error = %why, "cannot read an object");
+                Err(())
+            }
+            Err(_) => {
+                tracing::warn!(
+                    namespace = self.namespace,
+                    kind = kind.kind,
+                    name,
+                    "no answer when reading an object"
+                );
+                Err(())
+            }
+        }
+    }
+}
+
+enum UserSecret {
+    NotNeeded,
+    Missing,
+    There(Value),
+}
+
+/// Keeps the stamp of a state that did not change, so that an unchanged world gives equal observations.
+fn same_or<T: Copy + PartialEq>(before: Known<T>, found: T, now: Tick) -> Known<T> {
+    if before.value() == Some(&found) {
+        before
+    } else {
+        Known::seen(now, found)
+    }
+}
+
+fn password_source(secret: UserSecret, acl: Option<&Value>) -> PasswordSource {
+    let secret = match secret {
+        UserSecret::NotNeeded => return PasswordSource::Usable,
+        UserSecret::Missing => return PasswordSource::SecretMissing,
+        UserSecret::There(secret) => secret,
+    };
+    let Some(password) = text_of(&secret, PASSWORD_KEY).filter(|text| !text.is_empty()) else {
+        return PasswordSource::KeyMissing;
+    };
+    let Some(acl) = acl else {
+        return PasswordSource::Usable;
+    };
+    let text = |pointer: &str| secret.pointer(pointer).and_then(Value::as_str);
+    let present = (text("/metadata/uid"), text("/metadata/resourceVersion"));
+    let unchanged = source(acl).is_some_and(|(uid, version)| present == (Some(uid), Some(version)));
+    if unchanged || password_matches(acl, &password) != Some(false) {
+        PasswordSource::Usable
+    } else {
+        PasswordSource::Changed
+    }
+}
+
+/// A Secret with what identifies its revision.
+pub fn secret_value(object: &DynamicObject) -> Value {
+    let mut value = live_object(object);
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.insert("uid".to_owned(), json!(object.metadata.uid));
+        metadata.insert(
+            "resourceVersion".to_owned(),
+            json!(object.metadata.resource_version),
+        );
+    }
+    value
+}
+
+/// A value of a Secret as text.
+pub fn text_of(secret: &Value, key: &str) -> Option<String> {
+    let encoded = secret.get("data")?.get(key)?.as_str()?;
+    String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
+}
+
+/// An object with its kind, which the answer to a GET always has and a list's items have not.
+pub fn typed(mut object: DynamicObject, kind: &ApiResource) -> Live {
+    object.types.get_or_insert_with(|| TypeMeta {
+        api_version: kind.api_version.clone(),
+        kind: kind.kind.clone(),
+    });
+    Live::from(object)
+}

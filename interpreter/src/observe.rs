@@ -1,0 +1,578 @@
+//! One look at a cluster: from the caches and the servers to the facts that the core decides from.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+use smallvec::SmallVec;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use wellcake_core::facts::{
+    ClaimFacts, ClaimUid, Epoch, Fresh, Interner, Kept, Known, Object, ObjectFacts, ObjectState,
+    Observation, Offset, Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Record, Role,
+    ServerFacts, SpecFacts, Stamped, Tick, Upstream,
+};
+use wellcake_core::parse;
+use wellcake_core::render::{self, CLIENT_PORT, Owner};
+use wellcake_crds::defaults;
+use wellcake_crds::names::ClusterName;
+
+use crate::clock::Clock;
+use crate::fetch::{Fetched, Fetcher};
+use crate::valkey::{Server, Snapshot, Surroundings, serve};
+use crate::watch::{Caches, Cluster, Kept as _, Key, Live, Pod, Seen};
+
+/// What a view is of.
+pub struct Subject {
+    /// Namespace and name.
+    pub key: Key,
+    /// Its name, checked.
+    pub name: ClusterName,
+    /// Uid of the ValkeyCluster.
+    pub uid: String,
+}
+
+/// Everything that is known of one ValkeyCluster.
+pub struct View {
+    /// Of which.
+    pub subject: Subject,
+    caches: Arc<Caches>,
+    clock: Clock,
+    /// What is read by name.
+    pub fetcher: Arc<Fetcher>,
+    around: Surroundings,
+    /// Numbers of the identities in the facts.
+    pub interner: Interner,
+    servers: BTreeMap<String, (Arc<Server>, DropGuard)>,
+    rendered: Rendered,
+    compared: BTreeMap<Object, Compared>,
+    /// The newest offset of the recorded primary, with the epoch of the record.
+    primary_offset: Option<(Epoch, Offset)>,
+    pods_seen: Vec<(String, bool)>,
+}
+
+/// Objects as the spec asks for them, of one generation and one route.
+#[derive(Default)]
+struct Rendered {
+    of: Option<(i64, Ordinal)>,
+    objects: BTreeMap<Object, Arc<Value>>,
+}
+
+/// The outcome of a comparison, which holds as long as its inputs.
+#[derive(Clone)]
+struct Compared {
+    rendered: (i64, Ordinal),
+    live: Option<Arc<Live>>,
+    state: Known<ObjectState>,
+    route: Option<Ordinal>,
+    replicas: u8,
+}
+
+/// A look.
+pub struct Look {
+    /// The object.
+    pub cluster: Arc<Cluster>,
+    /// What it asks for.
+    pub spec: SpecFacts,
+    /// What is.
+    pub seen: Observation,
+}
+
+impl View {
+    /// A view that has not looked yet.
+    pub fn new(
+        subject: Subject,
+        caches: Arc<Caches>,
+        clock: Clock,
+        fetcher: Arc<Fetcher>,
+        around: Surroundings,
+    ) -> Self {
+        Self {
+            subject,
+            caches,
+            clock,
+            fetcher,
+            around,
+            interner: Interner::default(),
+            servers: BTreeMap::new(),
+            rendered: Rendered::default(),
+            compared: BTreeMap::new(),
+            primary_offset: None,
+            pods_seen: Vec::new(),
+        }
+    }
+
+    /// The ValkeyCluster, if it is still the same one.
+    pub fn cluster(&self) -> Option<Arc<Cluster>> {
+        let seen = self.caches.clusters.get(&self.subject.key)?;
+        (seen.value.uid() == self.subject.uid).then_some(seen.value)
+    }
+
+    /// Looks. `None` when there is nothing to decide for: the object is gone, or its record cannot be read.
+    pub fn look(&mut self) -> Option<Look> {
+        let now = self.clock.now();
+        let cluster = self.cluster()?;
+        let spec = parse::spec_facts(&cluster.object);
+        let record = match self.record(&cluster) {
+            Ok(record) => record,
+            Err(why) => {
+                tracing::error!(cluster = %self.subject.key, error = %why, "the primary record cannot be read; nothing is done");
+                return None;
+            }
+        };
+        let pods = self.present_pods(&spec);
+        self.keep_servers(&cluster, &pods, now);
+        let objects = self.objects(&cluster, record.as_ref(), now);
+        let addresses: Vec<_> = pods
+            .iter()
+            .map(|pod| pod.as_ref().and_then(|p| p.value.address))
+            .collect();
+        let facts: SmallVec<[PodFacts; 8]> = pods
+            .iter()
+            .zip(0u8..)
+            .map(|(pod, n)| self.pod_facts(Ordinal(n), pod.as_ref(), &addresses, &cluster, now))
+            .collect();
+        let former_primary = record.and_then(|record| self.former(&record, &facts));
+        let primary_offset = self.note_offset(record.as_ref(), &facts);
+        let primary_down_since = record.and_then(|record| self.down_since(&cluster, &record));
+        let seen = Observation {
+            record,
+            primary_down_since,
+            primary_offset,
+            objects,
+            pods: facts,
+            former_primary,
+        };
+        Some(Look {
+            cluster,
+            spec,
+            seen,
+        })
+    }
+
+    fn record(&mut self, cluster: &Cluster) -> Result<Option<Record>, parse::RecordError> {
+        let status = cluster.object.status.as_ref();
+        let Some(record) = status.and_then(|status| status.primary_record.as_ref()) else {
+            return Ok(None);
+        };
+        parse::record(record, &self.subject.name, &mut self.interner).map(Some)
+    }
+
+    /// The marker, if it speaks of the present record.
+    fn down_since(&mut self, cluster: &Cluster, record: &Record) -> Option<Tick> {
+        let status = cluster.object.status.as_ref()?;
+        let since: &Time = status.primary_down_since.as_ref()?;
+        let of = status.primary_down_for.as_ref()?;
+        let same = of.epoch == i64::from(record.epoch.0)
+            && PodUid(self.interner.number(&of.pod_uid)) == record.pod_uid;
+        same.then(|| self.clock.of(since))
+    }
+
+    /// Pods by ordinal: as many as the spec asks for, and those beyond that are still there.
+    fn present_pods(&self, spec: &SpecFacts) -> Vec<Option<Seen<Pod>>> {
+        let pod = |n: u8| {
+            let name = self.subject.name.pod(u32::from(n));
+            self.caches
+                .pods
+                .get(&Key::new(&self.subject.key.namespace, &name))
+        };
+        let applied = self
+            .compared
+            .get(&Object::StatefulSet)
+            .map_or(0, |compared| compared.replicas);
+        let mut pods: Vec<_> = (0..spec.pods.max(applied)).map(pod).collect();
+        for n in spec.pods.max(applied)..u8::MAX {
+            match pod(n) {
+                Some(found) => pods.push(Some(found)),
+                None => break,
+            }
+        }
+        pods
+    }
+
+    /// One task asks each server. That of the recorded primary goes on when its pod is gone from Kubernetes: its
+    /// process may live on.
+    fn keep_servers(&mut self, cluster: &Cluster, pods: &[Option<Seen<Pod>>], now: Tick) {
+        let recorded = cluster
+            .object
+            .status
+            .as_ref()
+            .and_then(|status| status.primary_record.as_ref())
+            .map(|record| record.pod_uid.as_str());
+        let present: BTreeMap<&str, _> = pods
+            .iter()
+            .flatten()
+            .filter_map(|pod| Some((pod.value.uid(), pod.value.address?)))
+            .collect();
+        self.servers.retain(|uid, (server, _)| {
+            present
+                .get(uid.as_str())
+                .is_none_or(|address| *address == server.address)
+                && (present.contains_key(uid.as_str()) || Some(uid.as_str()) == recorded)
+        });
+        for (uid, address) in present {
+            if !self.servers.contains_key(uid) {
+                let server = Arc::new(Server::new(uid, address, now));
+                let stop = CancellationToken::new();
+                let work = serve(Arc::clone(&server), self.around.clone());
+                tokio::spawn(stop.clone().run_until_cancelled_owned(work));
+                self.servers
+                    .insert(uid.to_owned(), (server, stop.drop_guard()));
+            }
+        }
+        self.notice_starts(pods);
+    }
+
+    /// New pods, and containers that do not start, may miss something that is read by name.
+    fn notice_starts(&mut self, pods: &[Option<Seen<Pod>>]) {
+        let waits = |pod: &Pod| pod.container == wellcake_core::facts::Container::Waiting;
+        let present: Vec<(String, bool)> = pods
+            .iter()
+            .flatten()
+            .map(|pod| (pod.value.uid().to_owned(), waits(&pod.value)))
+            .collect();
+        if present != self.pods_seen {
+            let first = self.pods_seen.is_empty();
+            self.pods_seen = present;
+            if !first {
+                self.fetcher.again().notify_one();
+            }
+        }
+    }
+
+    fn pod_facts(
+        &mut self,
+        ordinal: Ordinal,
+        pod: Option<&Seen<Pod>>,
+        addresses: &[Option<std::net::IpAddr>],
+        cluster: &Cluster,
+        now: Tick,
+    ) -> PodFacts {
+        let claim = self.claim(ordinal, cluster, now);
+        let Some(pod) = pod else {
+            let absent = self.caches.pods.is_complete();
+            return PodFacts {
+                object: if absent {
+                    Known::Absent
+                } else {
+                    Known::unknown(now)
+                },
+                claim,
+                server: Known::Absent,
+                reach: None,
+            };
+        };
+        let node = pod
+            .value
+            .node
+            .as_deref()
+            .and_then(|name| self.caches.nodes.get(&Key::new("", name)));
+        let object = PodObject {
+            uid: PodUid(self.interner.number(pod.value.uid())),
+            addressed: pod.value.address.is_some(),
+            terminating: pod.value.terminating,
+            container: pod.value.container,
+            label: pod.value.label,
+            ready: pod.value.ready,
+            node_out_of_service: node.is_some_and(|node| node.value.out_of_service),
+        };
+        let server = self
+            .servers
+            .get(pod.value.uid())
+            .map(|(server, _)| Arc::clone(server));
+        let snapshot = server.as_ref().map(|server| server.snapshot());
+        PodFacts {
+            object: Known::seen(pod.at, object),
+            claim,
+            server: match (&server, &snapshot) {
+                (Some(server), Some(snapshot)) => {
+                    self.server_facts(server.since, snapshot, object.uid, addresses)
+                }
+                _ => Known::unknown(pod.at),
+            },
+            reach: snapshot.map(|snapshot| reach(object.uid, &snapshot)),
+        }
+    }
+
+    fn server_facts(
+        &mut self,
+        since: Tick,
+        snapshot: &Snapshot,
+        uid: PodUid,
+        addresses: &[Option<std::net::IpAddr>],
+    ) -> Known<ServerFacts> {
+        let Some(answer) = &snapshot.answer else {
+            return Known::unknown(snapshot.failing_since.unwrap_or(since));
+        };
+        let port = match answer.info.tcp_port {
+            Some(CLIENT_PORT) => Port::Client,
+            _ => Port::Fence,
+        };
+        let upstream = |host: &str, port: u16| {
+            let address: Option<std::net::IpAddr> = host.parse().ok();
+            let at = addresses
+                .iter()
+                .position(|known| known.is_some() && *known == address);
+            match at.and_then(|at| u8::try_from(at).ok()) {
+                Some(n) if port == CLIENT_PORT => Upstream::Pod(Ordinal(n)),
+                _ => Upstream::Other,
+            }
+        };
+        let value = parse::server_facts(&answer.info, uid, port, upstream, &mut self.interner);
+        let stamped = Stamped {
+            at: answer.at,
+            value,
+        };
+        match snapshot.failing_since {
+            None => Known::Seen(stamped),
+            Some(since) => Known::Maybe {
+                since,
+                last: Some(stamped),
+            },
+        }
+    }
+
+    fn claim(&mut self, ordinal: Ordinal, cluster: &Cluster, now: Tick) -> Known<ClaimFacts> {
+        let name = self.subject.name.claim(u32::from(ordinal.0));
+        let Some(claim) = self
+            .caches
+            .claims
+            .get(&Key::new(&self.subject.key.namespace, &name))
+        else {
+            return if self.caches.claims.is_complete() {
+                Known::Absent
+            } else {
+                Known::unknown(now)
+            };
+        };
+        let made = cluster
+            .object
+            .metadata
+            .creation_timestamp
+            .as_ref()
+            .map(|time| time.0);
+        let facts = ClaimFacts {
+            uid: ClaimUid(self.interner.number(claim.value.uid())),
+            younger_than_cluster: claim.value.created.is_some() && claim.value.created >= made,
+        };
+        Known::seen(claim.at, facts)
+    }
+
+    /// What the network says of the recorded primary's address after its pod was replaced or is gone.
+    fn former(&self, record: &Record, pods: &[PodFacts]) -> Option<Reachability> {
+        let present = pods.iter().any(|pod| {
+            pod.object
+                .value()
+                .is_some_and(|object| object.uid == record.pod_uid)
+        });
+        if present {
+            return None;
+        }
+        let uid = self.interner.text(record.pod_uid.0)?;
+        let (server, _) = self.servers.get(uid)?;
+        Some(reach(record.pod_uid, &server.snapshot()))
+    }
+
+    /// Remembers how far the recorded primary had come: only of the process that was promoted.
+    fn note_offset(&mut self, record: Option<&Record>, pods: &[PodFacts]) -> Option<Offset> {
+        let record = record?;
+        let server = pods
+            .get(record.pod.index())
+            .and_then(|pod| pod.server.value().copied());
+        let leads = server.filter(|server| {
+            server.pod_uid == record.pod_uid
+                && server.role == Role::Primary
+                && server.port == Port::Client
+        });
+        if let Some(server) = leads {
+            self.primary_offset = Some((record.epoch, server.offset));
+        }
+        self.primary_offset
+            .filter(|(epoch, _)| *epoch == record.epoch)
+            .map(|(_, offset)| offset)
+    }
+
+    fn objects(
+        &mut self,
+        cluster: &Arc<Cluster>,
+        record: Option<&Record>,
+        now: Tick,
+    ) -> ObjectFacts {
+        let fetched = self.fetcher.fetched();
+        let mut facts = ObjectFacts::unknown(now);
+        for object in Object::ALL {
+            if object == Object::Credentials {
+                continue;
+            }
+            let compared = self.compare(object, cluster, record, &fetched, now);
+            facts.set(object, compared.state);
+            match object {
+                Object::ClientService => facts.client_route = compared.route,
+                Object::PrimaryService => facts.primary_route = compared.route,
+                Object::StatefulSet => facts.replicas_applied = compared.replicas,
+                _ => {}
+            }
+            self.compared.insert(object, compared);
+        }
+        facts.set(Object::Credentials, fetched.credentials);
+        facts.password = fetched.password;
+        facts
+    }
+
+    fn compare(
+        &mut self,
+        object: Object,
+        cluster: &Arc<Cluster>,
+        record: Option<&Record>,
+        fetched: &Fetched,
+        now: Tick,
+    ) -> Compared {
+        let generation = cluster.object.metadata.generation.unwrap_or(0);
+        let before = self.compared.get(&object);
+        let looked = self.live(object, cluster, fetched);
+        let unknown = Compared {
+            rendered: (generation, Ordinal(0)),
+            live: None,
+            state: before.map_or(Known::unknown(now), |before| before.state.failed(now)),
+            route: None,
+            replicas: before.map_or(0, |before| before.replicas),
+        };
+        let Some(live) = looked else { return unknown };
+        let value = live.as_ref().map(|live| live.value());
+        let route = value
+            .as_ref()
+            .and_then(|value| render::routed_pod(value, &self.subject.name));
+        let rendered = (
+            generation,
+            route
+                .or(record.map(|record| record.pod))
+                .unwrap_or_default(),
+        );
+        if let Some(before) = before
+            && before.rendered == rendered
+            && same(before.live.as_ref(), live.as_ref())
+            && !matches!(before.state, Known::Maybe { .. })
+        {
+            return before.clone();
+        }
+        let desired = self.desired(object, cluster, rendered.1);
+        let state = render::compare(desired.as_deref(), value.as_ref(), &self.subject.uid);
+        Compared {
+            rendered,
+            live,
+            state: state.map_or(Known::Absent, |state| Known::seen(now, state)),
+            route,
+            replicas: value.as_ref().map_or(0, replicas),
+        }
+    }
+
+    /// The live object; `None` when it could not be looked at.
+    fn live(
+        &self,
+        object: Object,
+        cluster: &Cluster,
+        fetched: &Fetched,
+    ) -> Option<Option<Arc<Live>>> {
+        let owner = self.owner();
+        let name = render::name_of(object, &owner, &cluster.object.spec);
+        if let Some(store) = self.caches.of(object) {
+            let found = store
+                .get(&Key::new(&self.subject.key.namespace, &name))
+                .map(|seen| seen.value);
+            let found = found.or_else(|| fetched.others.get(&object).cloned());
+            return store.is_complete().then_some(found);
+        }
+        let (looked_for, _, found) = fetched.config.as_ref()?;
+        if *looked_for == name {
+            return Some(found.clone());
+        }
+        self.fetcher.again().notify_one();
+        None
+    }
+
+    /// An object as the spec asks for it, with the Services pointed at `route`.
+    pub fn desired(
+        &mut self,
+        object: Object,
+        cluster: &Cluster,
+        route: Ordinal,
+    ) -> Option<Arc<Value>> {
+        let generation = cluster.object.metadata.generation.unwrap_or(0);
+        if self.rendered.of != Some((generation, route)) {
+            let owner = Owner {
+                name: &self.subject.name,
+                namespace: &self.subject.key.namespace,
+                uid: &self.subject.uid,
+            };
+            let render = |object| {
+                Some((
+                    object,
+                    Arc::new(render::object(object, &owner, &cluster.object.spec, route)?),
+                ))
+            };
+            self.rendered.objects = Object::ALL.into_iter().filter_map(render).collect();
+            self.rendered.of = Some((generation, route));
+        }
+        self.rendered.objects.get(&object).cloned()
+    }
+
+    /// The live object that was last compared.
+    pub fn compared_live(&self, object: Object) -> Option<Arc<Live>> {
+        self.compared
+            .get(&object)
+            .and_then(|compared| compared.live.clone())
+    }
+
+    /// The pod that a Service names now, else the given one.
+    pub fn route_of(&self, object: Object, otherwise: Ordinal) -> Ordinal {
+        self.compared
+            .get(&object)
+            .and_then(|compared| compared.route)
+            .unwrap_or(otherwise)
+    }
+
+    /// Owner of the objects.
+    pub fn owner(&self) -> Owner<'_> {
+        Owner {
+            name: &self.subject.name,
+            namespace: &self.subject.key.namespace,
+            uid: &self.subject.uid,
+        }
+    }
+
+    /// The server of a pod.
+    pub fn server(&self, uid: PodUid) -> Option<Arc<Server>> {
+        let (server, _) = self.servers.get(self.interner.text(uid.0)?)?;
+        Some(Arc::clone(server))
+    }
+
+    /// Whether the cluster has a password for clients that is generated here.
+    pub fn generates_password(cluster: &Cluster) -> bool {
+        let spec = &cluster.object.spec;
+        defaults::auth_enabled(spec) && defaults::existing_auth_secret(spec).is_none()
+    }
+}
+
+fn same(one: Option<&Arc<Live>>, other: Option<&Arc<Live>>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn replicas(stateful_set: &Value) -> u8 {
+    let replicas = stateful_set
+        .pointer("/spec/replicas")
+        .and_then(Value::as_u64);
+    replicas.map_or(0, |replicas| u8::try_from(replicas).unwrap_or(u8::MAX))
+}
+
+fn reach(pod_uid: PodUid, snapshot: &Snapshot) -> Reachability {
+    let (kept, fresh): (Kept, Fresh) = (snapshot.kept, snapshot.fresh);
+    Reachability {
+        pod_uid,
+        kept,
+        fresh,
+    }
+}

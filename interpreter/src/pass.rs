@@ -1,0 +1,376 @@
+//! The task of one ValkeyCluster: looks, decides, carries out.
+//!
+//! Two lanes. Effects of the safety lane are done here, one after the other. The others, and the status, are done by a
+//! task of their own, one batch at a time, so that an Apply that hangs delays no promotion.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::join_all;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use wellcake_core::effects::{self, Decision, Effect, Verb};
+use wellcake_core::exec;
+use wellcake_core::facts::{Hints, Observation, Tick};
+use wellcake_core::status::{self, StatusFacts};
+use wellcake_core::step;
+use wellcake_crds::v1beta1::ValkeyClusterStatus;
+
+use crate::clock::Clock;
+use crate::execute::{Failure, Kubernetes, Request, StatusPatch, difference, request};
+use crate::leadership::Leadership;
+use crate::metrics::Metrics;
+use crate::observe::{Look, View};
+use crate::record::{Outcome, Pass, Recorder};
+use crate::tell::Tales;
+use crate::valkey::Pace;
+
+/// A pass without a cause, against wake-ups that got lost. It asks nobody anything.
+const HEARTBEAT: Duration = Duration::from_secs(10);
+/// First pause after the safety lane failed; it doubles up to [`PAUSE_MAX`].
+const PAUSE_FIRST: Duration = Duration::from_millis(50);
+/// Longest such pause.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How long a status must stand before it is written: what passes within milliseconds is nobody's news, and its write would
+/// race with the record of a promotion.
+const STATUS_AFTER: Duration = Duration::from_millis(100);
+/// Pause after a status could not be written.
+const STATUS_AGAIN: Duration = Duration::from_secs(1);
+
+/// The task of one cluster.
+pub struct Worker {
+    /// What is known.
+    pub view: View,
+    /// How requests are carried out.
+    pub kubernetes: Kubernetes,
+    /// The clock.
+    pub clock: Clock,
+    /// Whether this process leads.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Woken by every change.
+    pub changed: Arc<Notify>,
+    /// Pace of the polls.
+    pub pace: Arc<Pace>,
+    /// The trace.
+    pub recorder: Recorder,
+    /// Events.
+    pub tales: Tales,
+    /// Counts.
+    pub metrics: Arc<dyn Metrics>,
+    /// What the batch under way checks its guards against.
+    pub newest: watch::Sender<Option<Arc<Observation>>>,
+    /// Helpers that may vanish.
+    pub state: State,
+}
+
+/// What a task remembers between passes; all of it may vanish.
+#[derive(Default)]
+pub struct State {
+    hints: Hints,
+    batch: Option<JoinHandle<Vec<Outcome>>>,
+    status: Option<JoinHandle<bool>>,
+    status_facts: Option<(StatusFacts, Instant)>,
+    status_not_before: Option<Instant>,
+    failures: u32,
+}
+
+impl Worker {
+    /// Works until the ValkeyCluster is gone or `stop` is cancelled. An effect that has begun is finished.
+    pub async fn run(mut self, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            let Some(wake) = self.pass().await else {
+                return;
+            };
+            let changed = Arc::clone(&self.changed);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = changed.notified() => {}
+                () = tokio::time::sleep_until(wake) => {}
+                outcomes = ended(&mut self.state.batch) => self.batch_ended(outcomes),
+                written = ended(&mut self.state.status) => self.status_ended(written),
+            }
+        }
+        // What is under way must not be cut off in the middle of a write.
+        ended_or_none(self.state.batch.take()).await;
+        ended_or_none(self.state.status.take()).await;
+    }
+
+    /// One pass; says when to come again, `None` when there is nothing left to do ever.
+    async fn pass(&mut self) -> Option<Instant> {
+        let heartbeat = Instant::now() + HEARTBEAT;
+        if self.view.cluster().is_none() {
+            return None;
+        }
+        let Some(look) = self.view.look() else {
+            return Some(heartbeat);
+        };
+        let begun = std::time::Instant::now();
+        let now = self.clock.now();
+        let hints = self.state.hints;
+        let decision = step(&look.spec, &look.seen, &hints, now);
+        self.metrics.pass(begun.elapsed());
+        let line = Pass {
+            spec: &look.spec,
+            seen: &look.seen,
+            hints: &hints,
+            now,
+            decision: &decision,
+        };
+        self.recorder.pass(&line, &self.view.interner);
+        self.tales
+            .decided(&self.view.subject, &decision, look.spec.unserved);
+        self.pace
+            .set_settled(decision.effects.is_empty() && decision.waits.is_empty());
+        self.newest.send_replace(Some(Arc::new(look.seen.clone())));
+        let safety = self.safety_lane(&decision).await;
+        self.start_batch(&decision, &look);
+        let status_at = self.tell_status(&look, &decision, now);
+        let wakes = [
+            decision.wake.map(|at| self.clock.instant(at)),
+            safety,
+            status_at,
+        ];
+        Some(wakes.into_iter().flatten().fold(heartbeat, Instant::min))
+    }
+
+    /// Does the effects of the safety lane in order; stops at the first that fails and says when to decide anew.
+    async fn safety_lane(&mut self, decision: &Decision) -> Option<Instant> {
+        let lane: Vec<Effect> = exec::lane(decision, effects::Lane::Safety)
+            .copied()
+            .collect();
+        if lane.is_empty() {
+            self.state.failures = 0;
+            return None;
+        }
+        let mut outcomes = Vec::new();
+        let mut failed = false;
+        let groups = lane.chunk_by(|one, other| is_route(one) && is_route(other));
+        for group in groups {
+            let done = self.group(group).await;
+            failed = done.iter().any(|outcome| outcome.outcome != "done");
+            outcomes.extend(done);
+            if failed {
+                break;
+            }
+        }
+        self.report(&outcomes);
+        if failed {
+            let pause = PAUSE_FIRST
+                .saturating_mul(1 << self.state.failures.min(6))
+                .min(PAUSE_MAX);
+            self.state.failures = self.state.failures.saturating_add(1);
+            Some(Instant::now() + pause)
+        } else {
+            self.state.failures = 0;
+            Some(Instant::now())
+        }
+    }
+
+    /// Effects that may be done at the same time, after a fresh look at what their guards speak of.
+    async fn group(&mut self, group: &[Effect]) -> Vec<Outcome> {
+        let Some(look) = self.view.look() else {
+            return Vec::new();
+        };
+        let mut requests = Vec::new();
+        for effect in group {
+            let admitted = self.admit(effect, &look.seen);
+            let prepared = admitted.and_then(|()| request(effect, &mut self.view, &look));
+            requests.push((*effect, prepared));
+        }
+        let kubernetes = &self.kubernetes;
+        let work = requests
+            .into_iter()
+            .map(|(effect, prepared)| async move { carry_out(kubernetes, effect, prepared).await });
+        join_all(work).await
+    }
+
+    fn admit(&self, effect: &Effect, seen: &Observation) -> Result<(), Failure> {
+        let authority = self.leadership.borrow().authority(&self.clock);
+        exec::admit(effect, seen, authority, self.clock.now()).map_err(Failure::Guard)
+    }
+
+    /// Starts the provisioning lane unless its last batch is still under way; what is left out is decided again.
+    fn start_batch(&mut self, decision: &Decision, look: &Look) {
+        if self.state.batch.is_some() {
+            return;
+        }
+        let lane: Vec<Effect> = exec::lane(decision, effects::Lane::Provisioning)
+            .copied()
+            .collect();
+        if lane.is_empty() {
+            return;
+        }
+        let requests = lane
+            .into_iter()
+            .map(|effect| (effect, request(&effect, &mut self.view, look)))
+            .collect();
+        let batch = Batch {
+            kubernetes: self.kubernetes.clone(),
+            clock: self.clock,
+            leadership: self.leadership.clone(),
+            newest: self.newest.subscribe(),
+        };
+        self.state.batch = Some(tokio::spawn(batch.run(requests)));
+    }
+
+    fn batch_ended(&mut self, outcomes: Option<Vec<Outcome>>) {
+        let outcomes = outcomes.unwrap_or_default();
+        let failed = outcomes.iter().any(|outcome| outcome.outcome != "done");
+        self.report(&outcomes);
+        self.state.hints = exec::after_batch(self.state.hints, failed, self.clock.now());
+    }
+
+    fn report(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            self.metrics
+                .effect(outcome.effect.verb.kind(), outcome.outcome);
+            if outcome.outcome == "done" {
+                self.tales.done(&self.view.subject, &outcome.effect);
+            }
+            tracing::info!(
+                cluster = %self.view.subject.key,
+                effect = outcome.effect.verb.kind().as_str(),
+                what = ?outcome.effect.verb,
+                reason = outcome.effect.reason.as_str(),
+                outcome = outcome.outcome,
+                why = outcome.why,
+                millis = outcome.millis,
+                "effect"
+            );
+        }
+        self.recorder.outcomes(outcomes);
+    }
+
+    /// Writes the status when it stands and differs from the one that is there. Says when to look at it again.
+    fn tell_status(&mut self, look: &Look, decision: &Decision, now: Tick) -> Option<Instant> {
+        let facts = status::facts(&look.spec, &look.seen, decision, now);
+        let since = match &self.state.status_facts {
+            Some((known, since)) if *known == facts => *since,
+            _ => Instant::now(),
+        };
+        self.state.status_facts = Some((facts, since));
+        // The newest version: the safety lane may just have written to it.
+        let cluster = self.view.cluster()?;
+        let previous = cluster.object.status.clone().unwrap_or_default();
+        let subject = &self.view.subject;
+        let wanted = status::render(
+            &facts,
+            &subject.name,
+            &subject.key.namespace,
+            &previous,
+            Clock::wall(),
+        );
+        let patch = difference(&value(&previous), &value(&wanted))?;
+        let due = (since + STATUS_AFTER).max(self.state.status_not_before.unwrap_or(since));
+        if self.state.status.is_some() {
+            return None;
+        }
+        if Instant::now() < due {
+            return Some(due);
+        }
+        if !self.leadership.borrow().holds() {
+            return None;
+        }
+        let kubernetes = self.kubernetes.clone();
+        let patch = StatusPatch {
+            cluster,
+            status: patch,
+            mirror: None,
+        };
+        self.state.status = Some(tokio::spawn(async move {
+            let written = kubernetes.carry_out(Request::Status(patch)).await;
+            if let Err(why) = &written {
+                tracing::info!(cluster = %kubernetes.name, error = %why, "cannot write the status now");
+            }
+            written.is_ok()
+        }));
+        None
+    }
+
+    fn status_ended(&mut self, written: Option<bool>) {
+        let failed = written != Some(true);
+        self.state.status_not_before = failed.then(|| Instant::now() + STATUS_AGAIN);
+    }
+}
+
+fn value(status: &ValkeyClusterStatus) -> serde_json::Value {
+    serde_json::to_value(status).unwrap_or_default()
+}
+
+const fn is_route(effect: &Effect) -> bool {
+    matches!(effect.verb, Verb::SetRoute { .. })
+}
+
+async fn carry_out(
+    kubernetes: &Kubernetes,
+    effect: Effect,
+    prepared: Result<Request, Failure>,
+) -> Outcome {
+    let begun = Instant::now();
+    let done = match prepared {
+        Ok(request) => kubernetes.carry_out(request).await,
+        Err(why) => Err(why),
+    };
+    let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (outcome, why) = match done {
+        Ok(()) => ("done", None),
+        Err(why) => (why.outcome(), Some(why.to_string())),
+    };
+    Outcome {
+        effect,
+        outcome,
+        why,
+        millis,
+    }
+}
+
+/// A batch of the provisioning lane.
+struct Batch {
+    kubernetes: Kubernetes,
+    clock: Clock,
+    leadership: watch::Receiver<Leadership>,
+    newest: watch::Receiver<Option<Arc<Observation>>>,
+}
+
+impl Batch {
+    async fn run(self, requests: Vec<(Effect, Result<Request, Failure>)>) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for (effect, prepared) in requests {
+            let prepared = prepared.and_then(|request| self.admit(&effect).map(|()| request));
+            let outcome = carry_out(&self.kubernetes, effect, prepared).await;
+            let failed = outcome.outcome != "done";
+            outcomes.push(outcome);
+            if failed {
+                break;
+            }
+        }
+        outcomes
+    }
+
+    fn admit(&self, effect: &Effect) -> Result<(), Failure> {
+        let authority = self.leadership.borrow().authority(&self.clock);
+        let newest = self.newest.borrow().clone();
+        let seen = newest.ok_or(Failure::Vanished("nothing was observed yet"))?;
+        exec::admit(effect, &seen, authority, self.clock.now()).map_err(Failure::Guard)
+    }
+}
+
+/// Comes when a task ends, never without one.
+async fn ended<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
+    match task {
+        Some(running) => {
+            let outcome = running.await.ok();
+            *task = None;
+            outcome
+        }
+        None => std::future::pending().await,
+    }
+}
+
+async fn ended_or_none<T>(task: Option<JoinHandle<T>>) {
+    if let Some(task) = task {
+        let _ = task.await;
+    }
+}

@@ -1,0 +1,153 @@
+//! What a cluster's task tells while it works: events and counts, each when something begins, none while it lasts.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use wellcake_core::effects::{Decision, Effect, Note, Verb};
+use wellcake_core::facts::{Ordinal, Unserved};
+use wellcake_core::reasons::{Nature, Reason};
+use wellcake_core::status::sentence;
+
+use crate::events::{About, Teller, Told};
+use crate::metrics::Metrics;
+use crate::observe::Subject;
+
+/// Tells for one cluster.
+pub struct Tales {
+    teller: Teller,
+    metrics: Arc<dyn Metrics>,
+    reasons: BTreeSet<Reason>,
+    refusals: BTreeSet<(Reason, Option<Ordinal>)>,
+}
+
+impl Tales {
+    /// Nothing was told yet.
+    pub fn new(teller: Teller, metrics: Arc<dyn Metrics>) -> Self {
+        Self {
+            teller,
+            metrics,
+            reasons: BTreeSet::new(),
+            refusals: BTreeSet::new(),
+        }
+    }
+
+    /// A decision was made.
+    pub fn decided(&mut self, subject: &Subject, decision: &Decision, unserved: Option<Unserved>) {
+        let notes = decision
+            .waits
+            .iter()
+            .chain(&decision.refusals)
+            .map(|note| note.reason);
+        let reasons: BTreeSet<Reason> = decision
+            .effects
+            .iter()
+            .map(|effect| effect.reason)
+            .chain(notes)
+            .collect();
+        reasons
+            .difference(&self.reasons)
+            .for_each(|reason| self.metrics.decision(*reason));
+        self.reasons = reasons;
+        let refusals: BTreeSet<_> = decision
+            .refusals
+            .iter()
+            .map(|note| (note.reason, note.pod))
+            .collect();
+        for (reason, pod) in refusals.difference(&self.refusals) {
+            self.tell(
+                subject,
+                Note {
+                    reason: *reason,
+                    pod: *pod,
+                },
+                true,
+                "Refuse",
+                unserved,
+            );
+        }
+        self.refusals = refusals;
+    }
+
+    /// An effect was done.
+    pub fn done(&self, subject: &Subject, effect: &Effect) {
+        if let Verb::Promote { .. } = effect.verb {
+            let kind = match effect.reason {
+                Reason::PrimaryReturned => Some("return"),
+                Reason::PromotedByOrder => Some("order"),
+                Reason::FirstPrimary | Reason::PromotionResumed => None,
+                _ => Some("death"),
+            };
+            if let Some(kind) = kind {
+                self.metrics
+                    .failover(&subject.key.namespace, &subject.key.name, kind);
+            }
+        }
+        // A promotion is one deed of several effects under one reason; it is told once, when the server did it.
+        let is_part = matches!(
+            effect.verb,
+            Verb::RecordPrimary { .. } | Verb::CloseClients { .. }
+        );
+        if effect.reason.nature() == Nature::Deed && !is_part {
+            let note = Note {
+                reason: effect.reason,
+                pod: pod_of(effect.verb),
+            };
+            self.tell(subject, note, false, action_of(effect.verb), None);
+        }
+    }
+
+    fn tell(
+        &self,
+        subject: &Subject,
+        note: Note,
+        warning: bool,
+        action: &'static str,
+        unserved: Option<Unserved>,
+    ) {
+        self.teller.tell(Told {
+            about: About {
+                namespace: subject.key.namespace.clone(),
+                name: subject.key.name.clone(),
+                uid: subject.uid.clone(),
+                pod: note.pod.map(|pod| subject.name.pod(u32::from(pod.0))),
+                reason: note.reason.as_str(),
+            },
+            warning,
+            action,
+            note: sentence(note, unserved, &subject.name),
+        });
+    }
+}
+
+const fn pod_of(verb: Verb) -> Option<Ordinal> {
+    match verb {
+        Verb::Promote { pod }
+        | Verb::Follow { pod, .. }
+        | Verb::Open { pod }
+        | Verb::CloseClients { pod }
+        | Verb::SetLabel { pod, .. }
+        | Verb::SetRoute { pod, .. } => Some(pod),
+        Verb::CreateCredentials
+        | Verb::Apply(_)
+        | Verb::Delete(_)
+        | Verb::RecordPrimary { .. }
+        | Verb::MarkPrimaryDown { .. } => None,
+    }
+}
+
+/// What was done, as the field `action` of an event wants it.
+const fn action_of(verb: Verb) -> &'static str {
+    match verb {
+        Verb::CreateCredentials => "CreateCredentials",
+        Verb::Apply(_) => "Apply",
+        Verb::Delete(_) => "Delete",
+        Verb::SetRoute { .. } => "Route",
+        Verb::RecordPrimary { .. } => "RecordPrimary",
+        Verb::MarkPrimaryDown { .. } => "MarkPrimaryDown",
+        Verb::SetLabel { .. } => "Label",
+        Verb::Promote { .. } => "Promote",
+        Verb::Follow { .. } => "Follow",
+        Verb::Open { .. } => "Open",
+        Verb::CloseClients { .. } => "CloseClients",
+    }
+}

@@ -1,0 +1,268 @@
+//! The server of one pod: what it said last, and the task that asks it.
+
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+use wellcake_core::facts::{Fresh, Kept, Tick};
+use wellcake_core::parse::{Info, InfoRole};
+
+use super::connection::{Connection, Failure, connect};
+use super::pace::Pace;
+use crate::clock::Clock;
+use crate::leadership::Leadership;
+use crate::metrics::Metrics;
+
+/// Pause between attempts to connect to an address that refused: a server that restarts in place is to be seen early.
+const RETRY_REFUSED: Duration = Duration::from_millis(50);
+/// Pause between other attempts, which have taken time already.
+const RETRY_OTHER: Duration = Duration::from_millis(200);
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// When it arrived.
+    pub at: Tick,
+    /// What it says.
+    pub info: Arc<Info>,
+}
+
+/// What is known of a server.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// The newest answer.
+    pub answer: Option<Answer>,
+    /// Since when there has been none, if the newest attempt failed.
+    pub failing_since: Option<Tick>,
+    /// The kept connection.
+    pub kept: Kept,
+    /// The newest attempt to connect.
+    pub fresh: Fresh,
+    /// The connection from which the newest answer came, while it stands.
+    pub connection: Option<Connection>,
+}
+
+/// The server of one pod.
+pub struct Server {
+    /// Uid of the pod.
+    pub uid: String,
+    /// Its address.
+    pub address: IpAddr,
+    /// When it began to be asked.
+    pub since: Tick,
+    state: Mutex<Snapshot>,
+}
+
+/// What the task of a server needs.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The clock.
+    pub clock: Clock,
+    /// The pace of the cluster.
+    pub pace: Arc<Pace>,
+    /// Wakes the cluster's task.
+    pub changed: Arc<Notify>,
+    /// Password of the operator's user, once it is known.
+    pub password: watch::Receiver<Option<Arc<str>>>,
+    /// Woken when a server refuses the password.
+    pub denied: Arc<Notify>,
+    /// Only a leader connects.
+    pub leadership: watch::Receiver<Leadership>,
+    /// Counts failures.
+    pub metrics: Arc<dyn Metrics>,
+}
+
+impl Server {
+    /// A server that was not asked yet.
+    pub fn new(uid: &str, address: IpAddr, now: Tick) -> Self {
+        let state = Snapshot {
+            answer: None,
+            failing_since: None,
+            kept: Kept::Never,
+            fresh: Fresh::NotTried,
+            connection: None,
+        };
+        Self {
+            uid: uid.to_owned(),
+            address,
+            since: now,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// What is known.
+    pub fn snapshot(&self) -> Snapshot {
+        self.state().clone()
+    }
+
+    /// Asks over this connection and keeps the answer, for whoever just sent a command over it. Whether anything but
+    /// numbers that always move changed.
+    pub async fn read(&self, connection: &mut Connection, clock: &Clock) -> Result<bool, Failure> {
+        let outcome = connection.info().await;
+        let now = clock.now();
+        let mut state = self.state();
+        match outcome {
+            Ok(info) => {
+                let same = state.failing_since.is_none()
+                    && state.kept == Kept::Up
+                    && state
+                        .answer
+                        .as_ref()
+                        .is_some_and(|answer| is_alike(&answer.info, &info));
+                state.answer = Some(Answer { at: now, info });
+                state.failing_since = None;
+                state.kept = Kept::Up;
+                state.fresh = Fresh::NotTried;
+                state.connection = Some(connection.clone());
+                Ok(!same)
+            }
+            // The same process still runs, and no command that would change its role gets through.
+            Err(Failure::Busy) if state.connection.is_some() => {
+                if let Some(answer) = &mut state.answer {
+                    answer.at = now;
+                }
+                Ok(false)
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// The connection is lost. Whether that is news.
+    fn lost(&self, why: Failure, now: Tick) -> bool {
+        let mut state = self.state();
+        state.connection = None;
+        state.failing_since = Some(state.failing_since.unwrap_or(now));
+        let kept = match why {
+            Failure::Closed => Kept::Closed { at: now },
+            Failure::TimedOut | Failure::Refused => Kept::TimedOut { at: now },
+            _ => state.kept,
+        };
+        let news = std::mem::discriminant(&kept) != std::mem::discriminant(&state.kept);
+        state.kept = kept;
+        news
+    }
+
+    /// An attempt to connect failed. Whether that is news.
+    fn unreached(&self, why: Failure, now: Tick) -> bool {
+        let mut state = self.state();
+        let first = state.failing_since.is_none();
+        state.failing_since = Some(state.failing_since.unwrap_or(now));
+        let fresh = match why {
+            Failure::Refused => Fresh::Refused { at: now },
+            Failure::TimedOut => Fresh::TimedOut { at: now },
+            // The address answers: whatever was refused before is not the state of now.
+            _ => Fresh::NotTried,
+        };
+        let news = std::mem::discriminant(&fresh) != std::mem::discriminant(&state.fresh);
+        state.fresh = fresh;
+        news || first
+    }
+
+    fn state(&self) -> MutexGuard<'_, Snapshot> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Whether two answers say the same but for numbers that always move.
+fn is_alike(one: &Info, other: &Info) -> bool {
+    let role = |info: &Info| match &info.role {
+        InfoRole::Primary => None,
+        InfoRole::Replica(up) => Some((
+            up.host.clone(),
+            up.port,
+            up.link_up,
+            up.link_down_seconds.is_some(),
+            up.sync_in_progress,
+            up.offset > 0,
+        )),
+    };
+    let rest = |info: &Info| {
+        (
+            info.tcp_port,
+            info.loading || info.async_loading,
+            info.keys > 0,
+            // What the core waits for in whole seconds of uptime is short.
+            info.uptime_seconds.min(10),
+        )
+    };
+    one.run_id == other.run_id
+        && one.replid == other.replid
+        && one.replid2 == other.replid2
+        && role(one) == role(other)
+        && rest(one) == rest(other)
+}
+
+/// Keeps a connection to a server and asks it at the cluster's pace, for ever.
+pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
+    loop {
+        let Some(password) = password(&mut around.password).await else {
+            return;
+        };
+        if !around.leadership.borrow().holds() {
+            tokio::time::sleep(RETRY_OTHER).await;
+            continue;
+        }
+        match connect(server.address, &password).await {
+            Ok(reached) => {
+                if reached.fenced > 0 {
+                    tracing::info!(
+                        pod_uid = server.uid,
+                        connections = reached.fenced,
+                        "ended connections of an earlier leader"
+                    );
+                }
+                let why = ask(&server, reached.connection, &around).await;
+                around.metrics.poll_failure(why.as_str());
+                let now = around.clock.now();
+                server.lost(why, now);
+                around.pace.burst(now);
+                around.changed.notify_one();
+            }
+            Err(why) => {
+                around.metrics.poll_failure(why.as_str());
+                if server.unreached(why, around.clock.now()) {
+                    around.changed.notify_one();
+                }
+                if why == Failure::Denied {
+                    around.denied.notify_one();
+                }
+                let pause = if why == Failure::Refused {
+                    RETRY_REFUSED
+                } else {
+                    RETRY_OTHER
+                };
+                tokio::time::sleep(pause).await;
+            }
+        }
+    }
+}
+
+/// Asks over one connection until it ends; says how.
+async fn ask(server: &Server, mut connection: Connection, around: &Surroundings) -> Failure {
+    loop {
+        let quickened = around.pace.quickened();
+        let ended = connection.clone();
+        let read = tokio::select! {
+            biased;
+            () = ended.ended() => return Failure::Closed,
+            read = server.read(&mut connection, &around.clock) => read,
+        };
+        match read {
+            Ok(true) => around.changed.notify_one(),
+            Ok(false) => {}
+            Err(why) if why.is_proof_of_life() => around.metrics.poll_failure(why.as_str()),
+            Err(why) => return why,
+        }
+        tokio::select! {
+            biased;
+            () = ended.ended() => return Failure::Closed,
+            () = quickened => {}
+            () = tokio::time::sleep(around.pace.pause(around.clock.now())) => {}
+        }
+    }
+}
+
+async fn password(known: &mut watch::Receiver<Option<Arc<str>>>) -> Option<Arc<str>> {
+    known.wait_for(Option::is_some).await.ok()?.clone()
+}
