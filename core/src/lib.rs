@@ -3,7 +3,7 @@
 //! * [`facts`]: all that a decision may depend on;
 //! * [`step`]: the decision, one file per concern beneath `plan`;
 //! * [`effects`]: what a decision asks for, with guards;
-//! * [`mod@reasons`]: why;
+//! * [`mod@reasons`] for each of them;
 //! * [`status`]: what the user is told;
 //! * [`render`]: Kubernetes objects and valkey.conf as pure functions of the spec;
 //! * [`parse`]: replies of servers;

@@ -276,7 +276,7 @@ fn what_is_computed_and_what_the_user_sets_is_in_force() {
         ("save", "900 1"),
         ("repl-diskless-sync", "yes"),
         ("repl-diskless-sync-delay", "0"),
-        ("repl-ping-replica-period", "2"),
+        ("repl-ping-replica-period", "1"),
         ("min-replicas-to-write", "0"),
         ("min-replicas-max-lag", "10"),
         ("replica-announce-port", "6379"),
