@@ -1,0 +1,125 @@
+//! The operator's own pods: who leads, what it logs, and what is done to it. Its namespace and labels are those that
+//! `cargo xtask up` installs.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{ListParams, LogParams, Patch, PatchParams};
+use kube::{Api, Client, ResourceExt};
+use serde_json::json;
+
+use crate::apply::is_ready;
+use crate::cluster;
+use crate::faults::Process;
+
+/// Namespace of the operator, and the name of its Deployment and service account.
+pub const OPERATOR: &str = "valkey-operator";
+/// How the API server knows the operator.
+pub const USER: &str = "system:serviceaccount:valkey-operator:valkey-operator";
+const SELECTOR: &str = "app.kubernetes.io/name=valkey-operator";
+/// Lines of a failed test.
+const LINES: usize = 60;
+
+/// The operator's pods.
+pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), OPERATOR);
+    Ok(api.list(&ListParams::default().labels(SELECTOR)).await?.items)
+}
+
+/// The pod that holds the lease.
+pub async fn leader(client: &Client) -> Result<Pod> {
+    let holder = holder(client).await?.context("no operator leads: is it installed? run `cargo xtask up`")?;
+    let pods = pods(client).await?;
+    let leader = pods.into_iter().find(|pod| holder.starts_with(&pod.name_any()));
+    leader.with_context(|| format!("the holder {holder} of the lease is none of the operator's pods"))
+}
+
+/// Who holds the lease.
+pub async fn holder(client: &Client) -> Result<Option<String>> {
+    let api: Api<Lease> = Api::namespaced(client.clone(), OPERATOR);
+    let leases = api.list(&ListParams::default()).await?.items;
+    let holders = leases.into_iter().filter_map(|lease| lease.spec?.holder_identity);
+    Ok(holders.filter(|holder| !holder.is_empty()).last())
+}
+
+/// Processes of all the operator's pods.
+pub async fn processes(client: &Client) -> Result<Vec<Process>> {
+    pods(client).await?.iter().map(Process::of).collect()
+}
+
+/// Waits until all of the operator's pods are ready and one of them leads.
+pub async fn wait_ready(client: &Client, limit: Duration) -> Result<()> {
+    let start = Instant::now();
+    loop {
+        let pods = pods(client).await?;
+        if !pods.is_empty() && pods.iter().all(is_ready) && leader(client).await.is_ok() {
+            return Ok(());
+        }
+        if start.elapsed() > limit {
+            bail!("the operator is not ready after {limit:?}");
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Scales the operator to nothing, until the guard goes.
+pub async fn remove(client: &Client) -> Result<Absent> {
+    let api: Api<Deployment> = Api::namespaced(client.clone(), OPERATOR);
+    let replicas = api.get(OPERATOR).await?.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    scale(client, 0).await?;
+    let absent = Absent { replicas };
+    let start = Instant::now();
+    while !pods(client).await?.is_empty() {
+        if start.elapsed() > Duration::from_secs(60) {
+            bail!("the operator's pods do not go");
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    Ok(absent)
+}
+
+async fn scale(client: &Client, replicas: i32) -> Result<()> {
+    let api: Api<Deployment> = Api::namespaced(client.clone(), OPERATOR);
+    let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
+    api.patch_scale(OPERATOR, &PatchParams::default(), &patch).await?;
+    Ok(())
+}
+
+/// The operator is not there; it comes back when this goes.
+pub struct Absent {
+    replicas: i32,
+}
+
+impl Drop for Absent {
+    fn drop(&mut self) {
+        let replicas = self.replicas;
+        let back = std::thread::spawn(move || -> Result<()> {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(async { scale(&cluster::connect().await?, replicas).await })
+        });
+        if !matches!(back.join(), Ok(Ok(()))) {
+            eprintln!(
+                "the operator was not scaled back: kubectl scale deployment/{OPERATOR} -n {OPERATOR} --replicas={replicas}"
+            );
+        }
+    }
+}
+
+/// The last lines of the operator's log that speak of a namespace.
+pub async fn log_about(client: &Client, namespace: &str) -> Vec<String> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), OPERATOR);
+    let mut lines = Vec::new();
+    for pod in pods(client).await.unwrap_or_default() {
+        for previous in [true, false] {
+            let params = LogParams { previous, tail_lines: Some(5000), ..LogParams::default() };
+            let text = api.logs(&pod.name_any(), &params).await.unwrap_or_default();
+            lines.extend(text.lines().filter(|line| line.contains(namespace)).map(str::to_owned));
+        }
+    }
+    lines.sort();
+    let surplus = lines.len().saturating_sub(LINES);
+    lines.split_off(surplus)
+}

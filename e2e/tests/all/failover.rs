@@ -1,0 +1,179 @@
+//! The primary is lost: a replica with all acknowledged writes leads, once, and clients find it.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use kube::ResourceExt;
+use wellcake_e2e::apply::{Applied, MAKING, address, durable, replication};
+use wellcake_e2e::faults::{self, BlackHole, Process};
+use wellcake_e2e::load::{Load, RECOVERY};
+use wellcake_e2e::namespace::beside_others;
+use wellcake_e2e::valkey::{Connection, LIMIT_OF_LOOKS};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_server_of_the_primary_is_killed_a_replica_leads_and_nothing_is_lost() {
+    beside_others("kill", |space| async move {
+        let cluster = Applied::ready(&space, "kill", replication()).await?;
+        for round in 1..=3 {
+            let before = cluster.look().await?;
+            let (old, pod) = cluster.primary().await?;
+            let load = Load::start(&cluster).await?;
+            let fault = Process::of(&pod)?.kill()?;
+            let finished = load.finish(&cluster).await?;
+            finished.nothing_lost()?;
+            let recovery = finished.recovery(fault).context("no writes after the kill")?;
+            println!("round {round}: writes after {recovery:?} (pod level, Service)");
+            let after = cluster.look().await?;
+            ensure!(after.recorded() != Some(old), "pod {old} still leads");
+            ensure!(after.epoch() == before.epoch() + 1, "{} promotions", after.epoch() - before.epoch());
+        }
+        let events = cluster.events().await?;
+        ensure!(events.iter().any(|(reason, _)| reason == "PrimaryDied"), "no event tells it: {events:?}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_kills_in_a_row_cost_two_failovers_and_nothing() {
+    beside_others("twice", |space| async move {
+        let cluster = Applied::ready(&space, "twice", replication()).await?;
+        let before = cluster.look().await?;
+        let load = Load::start(&cluster).await?;
+        let (first, pod) = cluster.primary().await?;
+        Process::of(&pod)?.kill()?;
+        let look = cluster
+            .wait("another primary is recorded and serves", RECOVERY, |look| {
+                look.recorded() != Some(first) && look.status().primary.is_some()
+            })
+            .await?;
+        // The copy that is left takes part as soon as it follows; until then a second kill is another case.
+        load.progress().await?;
+        let second = look.recorded().context("a record")?;
+        Process::of(&cluster.pod(second).await?)?.kill()?;
+        load.finish(&cluster).await?.nothing_lost()?;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = cluster.wait_ready(RECOVERY).await?;
+        ensure!(after.epoch() <= before.epoch() + 2, "{} promotions", after.epoch() - before.epoch());
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_pod_of_the_primary_is_deleted_or_force_deleted_nothing_is_lost() {
+    beside_others("delete", |space| async move {
+        let cluster = Applied::ready(&space, "delete", replication()).await?;
+        for force in [true, false] {
+            let before = cluster.look().await?;
+            let (_, pod) = cluster.primary().await?;
+            let load = Load::start(&cluster).await?;
+            let name = pod.name_any();
+            let fault = if force {
+                faults::force_delete(&space, &name).await?
+            } else {
+                faults::delete(&space, &name).await?
+            };
+            cluster
+                .wait("the pod is another one", RECOVERY, |look| {
+                    look.pods.iter().any(|it| it.name_any() == name && it.uid() != pod.uid())
+                })
+                .await?;
+            let finished = load.finish(&cluster).await?;
+            println!("force {force}: writes after {:?} (pod level, Service)", finished.recovery(fault));
+            finished.nothing_lost()?;
+            let after = cluster.look().await?;
+            ensure!(after.epoch() == before.epoch() + 1, "{} promotions", after.epoch() - before.epoch());
+        }
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_durable_cluster_loses_nothing_when_its_primary_is_killed() {
+    beside_others("durable", |space| async move {
+        let cluster = Applied::ready(&space, "durable", durable()).await?;
+        let (_, pod) = cluster.primary().await?;
+        let load = Load::start(&cluster).await?;
+        Process::of(&pod)?.kill()?;
+        load.finish(&cluster).await?.nothing_lost()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_frozen_replica_is_not_promoted() {
+    beside_others("frozen", |space| async move {
+        let cluster = Applied::ready(&space, "frozen", replication()).await?;
+        let (old, pod) = cluster.primary().await?;
+        let replicas: Vec<u32> = (0..3).filter(|ordinal| *ordinal != old).collect();
+        let [asleep, awake] = replicas[..] else { anyhow::bail!("two replicas") };
+        let load = Load::start(&cluster).await?;
+        let frozen = Process::of(&cluster.pod(asleep).await?)?.freeze()?;
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        Process::of(&pod)?.kill()?;
+        cluster
+            .wait("the replica that is awake leads", RECOVERY, |look| {
+                look.recorded() == Some(awake) && look.status().primary == Some(cluster.name.pod(awake))
+            })
+            .await?;
+        drop(frozen);
+        load.finish(&cluster).await?.nothing_lost()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn silence_is_no_proof_so_a_primary_that_is_cut_off_stays_and_the_status_says_so() {
+    beside_others("silent", |space| async move {
+        let cluster = Applied::ready(&space, "silent", replication()).await?;
+        let before = cluster.look().await?;
+        let (_, pod) = cluster.primary().await?;
+        let hole = BlackHole::around(&pod)?;
+        let look = cluster
+            .wait("Ready is False for SilentPrimary", RECOVERY, |look| {
+                look.says("Ready", "False", "SilentPrimary")
+            })
+            .await?;
+        ensure!(look.epoch() == before.epoch(), "somebody was promoted");
+        ensure!(look.status().primary.is_none(), "the status names a primary that nobody reaches");
+        ensure!(look.status().primary_down_since.is_some(), "no primaryDownSince");
+        drop(hole);
+        let after = cluster.wait_ready(RECOVERY).await?;
+        ensure!(after.epoch() == before.epoch(), "somebody was promoted");
+        ensure!(after.status().primary_down_since.is_none(), "primaryDownSince is still there");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_primary_that_restarts_empty_lets_nobody_in_before_it_holds_the_data_again() {
+    beside_others("fence", |space| async move {
+        let cluster = Applied::ready(&space, "fence", replication()).await?;
+        let (_, pod) = cluster.primary().await?;
+        let password = cluster.password().await?;
+        let address = address(&pod)?;
+        let mut before = cluster.connect(&pod).await?;
+        before.ok(&["SET", "marker", "set"])?;
+        before.ok(&["WAIT", "2", "2000"])?;
+        let run = before.info("server", "run_id")?;
+        Process::of(&pod)?.kill()?;
+        // From its restart on, whoever gets in finds the data: the old primary opens again only as a replica in sync.
+        let start = std::time::Instant::now();
+        let mut opened = false;
+        while start.elapsed() < MAKING && !opened {
+            if let Ok(mut server) = Connection::open(address, Some(&password), LIMIT_OF_LOOKS) {
+                let found = server.text(&["GET", "marker"]);
+                ensure!(found.as_deref().is_ok_and(|it| it == "set"), "the first read found {found:?}");
+                opened = server.info("server", "run_id")? != run;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        ensure!(opened, "the old primary did not come back");
+        cluster.wait_ready(RECOVERY).await?;
+        Ok(()) as Result<()>
+    })
+    .await;
+}

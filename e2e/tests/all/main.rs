@@ -1,0 +1,12 @@
+//! What the operator promises, on a real Kubernetes with real servers and real faults. Every fault is done under load by
+//! clients that remember what was acknowledged.
+
+mod all_pods;
+mod creation;
+mod deletion;
+mod failover;
+mod harness;
+mod operator;
+mod refusals;
+mod replicas;
+mod steady;
