@@ -44,7 +44,9 @@ pub fn roll(layout: &Layout, progress: &Progress) -> Result<()> {
                 .try_for_each(|node| nodes::import(layout, *node, &image))
         },
     )?;
-    chart::install(layout, progress, &Target::local(layout), &image.name)?;
+    let target = Target::local(layout);
+    chart::forget_interrupted(&target)?;
+    chart::install(layout, progress, &target, &image.name)?;
     NODES
         .iter()
         .try_for_each(|node| nodes::remove_others(layout, *node, &image))

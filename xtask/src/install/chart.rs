@@ -44,6 +44,23 @@ pub fn install(layout: &Layout, progress: &Progress, target: &Target, image: &st
     )
 }
 
+/// Forgets an installation that was killed half-way: Helm would refuse every later one. Only for a Kubernetes where
+/// nobody else installs.
+pub fn forget_interrupted(target: &Target) -> Result<()> {
+    let interrupted = format!(
+        "owner=helm,name={RELEASE},status in (pending-install,pending-upgrade,pending-rollback)"
+    );
+    output(target.kubectl().args([
+        "delete",
+        "secrets",
+        "--namespace",
+        RELEASE,
+        "--selector",
+        &interrupted,
+    ]))?;
+    Ok(())
+}
+
 /// What is known about pods that do not come up.
 fn story(target: &Target) -> String {
     let ask = |arguments: &[&str]| -> String {
