@@ -15,6 +15,8 @@ pub trait Metrics: Send + Sync {
     fn poll_failure(&self, kind: &'static str);
     /// A decision took this long, without carrying anything out.
     fn pass(&self, duration: Duration);
+    /// A whole pass took this long: to look, to decide, and to carry out the safety lane, of which an effect failed or not.
+    fn reconciled(&self, duration: Duration, failed: bool);
     /// A cluster has another primary: `death` proven, `return` after a restart, or by `order`.
     fn failover(&self, namespace: &str, cluster: &str, kind: &'static str);
     /// So many ValkeyClusters exist.

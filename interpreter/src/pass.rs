@@ -80,9 +80,12 @@ impl Worker {
     /// Works until the ValkeyCluster is gone or `stop` is cancelled. An effect that has begun is finished.
     pub async fn run(mut self, stop: CancellationToken) {
         while !stop.is_cancelled() {
+            let begun = Instant::now();
             let Some(wake) = self.pass().await else {
                 return;
             };
+            self.metrics
+                .reconciled(begun.elapsed(), self.state.failures > 0);
             let changed = Arc::clone(&self.changed);
             tokio::select! {
                 () = stop.cancelled() => {}

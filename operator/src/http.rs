@@ -1,18 +1,20 @@
-//! `/livez`, `/readyz` and `/metrics`.
+//! `/livez` and `/readyz`; `/metrics` and `/trace`.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
 use axum::Router;
+use axum::extract::Path;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
+use wellcake_interpreter::Traces;
 
 use crate::flags::Listen;
 use crate::metrics::{Format, Metrics};
-use crate::readiness::Readiness;
 
 /// A server that listens already, but does not answer yet.
 pub struct Server {
@@ -52,10 +54,10 @@ impl Server {
 }
 
 /// `/livez`: the process answers. `/readyz`: the caches are filled. `/healthz` is another name of `/livez`.
-pub fn probes(ready: Arc<Readiness>) -> Router {
+pub fn probes(ready: watch::Receiver<bool>) -> Router {
     let live = || async { "ok\n" };
     let readyz = move || async move {
-        if ready.get() {
+        if *ready.borrow() {
             (StatusCode::OK, "ok\n")
         } else {
             let why = "not ready: the caches are not filled yet; if it stays so, see the log, and whether the \
@@ -69,13 +71,27 @@ pub fn probes(ready: Arc<Readiness>) -> Router {
         .route("/readyz", get(readyz))
 }
 
-/// `/metrics`.
-pub fn metrics(metrics: Arc<Metrics>) -> Router {
+/// `/metrics`, and `/trace/NAMESPACE/NAME`: the newest part of the trace of a ValkeyCluster, which holds no secrets.
+pub fn numbers(metrics: Arc<Metrics>, traces: Arc<Traces>) -> Router {
     let answer = move |headers: HeaderMap| async move {
         let accept = headers.get(header::ACCEPT).and_then(|v| v.to_str().ok());
         let format = Format::accepted(accept.unwrap_or_default());
         let kind = [(header::CONTENT_TYPE, format.content_type())];
         (kind, metrics.encode(format)).into_response()
     };
-    Router::new().route("/metrics", get(answer))
+    let trace = move |Path((namespace, name)): Path<(String, String)>| async move {
+        match traces.of(&namespace, &name) {
+            Some(lines) => ([(header::CONTENT_TYPE, "application/jsonl")], lines).into_response(),
+            None => {
+                let why = format!(
+                    "no trace of {namespace}/{name} here: only the operator that leads has traces, of ValkeyClusters \
+                     that exist\n"
+                );
+                (StatusCode::NOT_FOUND, why).into_response()
+            }
+        }
+    };
+    Router::new()
+        .route("/metrics", get(answer))
+        .route("/trace/{namespace}/{name}", get(trace))
 }

@@ -8,5 +8,4 @@ pub mod lease;
 pub mod logging;
 pub mod metrics;
 pub mod rbac;
-pub mod readiness;
 pub mod run;

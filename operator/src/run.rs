@@ -11,14 +11,13 @@ use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use wellcake_interpreter::{self as interpreter, Leadership, Options, Traces};
 
 use crate::flags::Run;
 use crate::http::{self, Server};
-use crate::lease::Leadership;
 use crate::lease::decide::{Identity, Timing};
 use crate::lease::run::Participant;
 use crate::metrics::Metrics;
-use crate::readiness::Readiness;
 use crate::{client, logging};
 
 /// How long what is under way at SIGTERM may take before the lease is given away.
@@ -33,19 +32,11 @@ pub async fn run(flags: Run) -> anyhow::Result<()> {
     let timing = flags.timing().map_err(|why| anyhow!("{why}; see --help"))?;
     let stop = stop_on_signal()?;
     let metrics = Arc::new(Metrics::default());
-    let ready = Arc::new(Readiness::default());
-    let probes = Server::bind(
-        flags.probe_addr,
-        http::probes(Arc::clone(&ready)),
-        "--probe-addr",
-    )
-    .await?;
-    let numbers = Server::bind(
-        flags.metrics_addr,
-        http::metrics(Arc::clone(&metrics)),
-        "--metrics-addr",
-    )
-    .await?;
+    let traces = Arc::new(Traces::default());
+    let (ready, is_ready) = watch::channel(false);
+    let probes = Server::bind(flags.probe_addr, http::probes(is_ready), "--probe-addr").await?;
+    let numbers = http::numbers(Arc::clone(&metrics), Arc::clone(&traces));
+    let numbers = Server::bind(flags.metrics_addr, numbers, "--metrics-addr").await?;
     for server in [probes, numbers].into_iter().flatten() {
         tokio::spawn(server.serve());
     }
@@ -58,16 +49,26 @@ pub async fn run(flags: Run) -> anyhow::Result<()> {
         flags.lease_name.clone(),
         leadership.clone(),
     ));
-    let election = Election::new(&flags, timing, &client, publish);
-    let _ = (ready, leadership);
-    let end = stop.clone();
-    let work = async move {
-        end.cancelled().await;
-        Ok(())
+    let me = identity();
+    let options = Options {
+        watch_namespaces: flags.namespaces(),
+        record_dir: flags.record.clone(),
+        traces,
+        instance: me.as_str().to_owned(),
     };
+    let election = Election::new(&flags, me, timing, &client, publish);
+    let work = interpreter::run(client, options, leadership, metrics, ready, stop.clone());
+    let work = async { work.await.map_err(anyhow::Error::from) };
     let outcome = election.run_with(work, &stop).await;
     tracing::info!("stopped");
     outcome
+}
+
+/// Who this process is, in the Lease and in events.
+fn identity() -> Identity {
+    let pod = env::var("POD_NAME").unwrap_or_else(|_| "valkey-operator".to_owned());
+    // A randomly keyed hash of nothing: the standard library's way to 64 random bits.
+    Identity::new(&pod, RandomState::new().build_hasher().finish())
 }
 
 /// Leadership by the Lease, or without asking anyone.
@@ -79,6 +80,7 @@ enum Election {
 impl Election {
     fn new(
         flags: &Run,
+        me: Identity,
         timing: Timing,
         client: &Client,
         publish: watch::Sender<Leadership>,
@@ -87,9 +89,6 @@ impl Election {
             tracing::warn!("leader election is off: make sure that no second operator runs");
             return Self::None(publish);
         }
-        let pod = env::var("POD_NAME").unwrap_or_else(|_| "valkey-operator".to_owned());
-        // A randomly keyed hash of nothing: the standard library's way to 64 random bits.
-        let me = Identity::new(&pod, RandomState::new().build_hasher().finish());
         let namespace = flags
             .lease_namespace
             .clone()

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use wellcake_operator::lease::Leadership;
+use wellcake_interpreter::Leadership;
 use wellcake_operator::lease::decide::{Identity, Timing};
 use wellcake_operator::lease::run::Participant;
 

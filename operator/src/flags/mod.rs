@@ -97,15 +97,6 @@ pub struct Run {
     )]
     pub watch_namespaces: Vec<String>,
 
-    /// The DNS suffix of Services in this Kubernetes
-    #[arg(
-        long,
-        env = "VALKEY_OPERATOR_CLUSTER_DOMAIN",
-        default_value = "cluster.local",
-        value_name = "DOMAIN"
-    )]
-    pub cluster_domain: String,
-
     /// Write a trace of every pass as JSON lines, one file per ValkeyCluster, into this directory
     #[arg(long, env = "VALKEY_OPERATOR_RECORD", value_name = "DIR")]
     pub record: Option<PathBuf>,

@@ -5,17 +5,3 @@
 
 pub mod decide;
 pub mod run;
-
-/// Whether this process may act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leadership {
-    /// It may not.
-    Follower,
-    /// It may, until then.
-    Leader {
-        /// `spec.leaseTransitions`: what is planned in an older epoch is not carried out in a newer one.
-        epoch: u64,
-        /// No effect begins after this.
-        valid_until: tokio::time::Instant,
-    },
-}

@@ -16,8 +16,8 @@ use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, ResourceExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use wellcake_interpreter::Leadership;
 
-use super::Leadership;
 use super::decide::{Held, Identity, Record, Seen, Timing, Verdict, evaluate};
 
 /// Longest wait for the answer to one request.

@@ -36,7 +36,7 @@ labels! {
     Reconcile {
         /// `valkeycluster`.
         controller,
-        /// `success`, `error`, or `requeue_after` when a time to look again was decided.
+        /// `success` or `error`.
         result
     }
     /// An effect that was carried out, or not.
@@ -86,6 +86,14 @@ labels! {
     }
 }
 
+/// No labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct Unlabelled {}
+
+impl Labels for Unlabelled {
+    const NAMES: &'static [&'static str] = &[];
+}
+
 /// One metric in the reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -121,6 +129,8 @@ pub struct Families {
     pub poll_failures: Family<Kind, Counter>,
     /// `valkey_operator_failover_total`
     pub failovers: Family<Failover, Counter>,
+    /// `valkey_operator_clusters`
+    pub clusters: Family<Unlabelled, Gauge>,
     /// `valkey_operator_build_info`
     pub build_info: Family<Build, Gauge>,
 }
@@ -135,17 +145,17 @@ impl Families {
         let families = Self {
             reconciles: list.add(
                 "controller_runtime_reconcile",
-                "Passes over an object, by how they ended.",
+                "Passes over a ValkeyCluster, by whether an effect that cannot wait failed.",
                 Family::default(),
             ),
             reconcile_errors: list.add(
                 "controller_runtime_reconcile_errors",
-                "Passes of which an effect failed.",
+                "Passes in which such an effect failed.",
                 Family::default(),
             ),
             reconcile_time: list.add(
                 "controller_runtime_reconcile_time_seconds",
-                "Time of a pass from the decision to the end of its effects.",
+                "Time of a pass: to look, to decide, and to carry out what cannot wait.",
                 Family::new_with_constructor(effect_times as fn() -> Histogram),
             ),
             leader: list.add(
@@ -181,6 +191,11 @@ impl Families {
             failovers: list.add(
                 "valkey_operator_failover",
                 "Changes of the primary of a ValkeyCluster, by how the new one came to be.",
+                Family::default(),
+            ),
+            clusters: list.add(
+                "valkey_operator_clusters",
+                "ValkeyClusters that exist in the namespaces that are served.",
                 Family::default(),
             ),
             build_info: list.add(

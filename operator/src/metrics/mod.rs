@@ -8,10 +8,18 @@ pub mod families;
 pub mod process;
 pub mod reference;
 
+use std::time::Duration;
+
 use prometheus_client::encoding::{prometheus_text, text};
 use prometheus_client::registry::Registry;
+use wellcake_core::effects;
+use wellcake_core::reasons;
+use wellcake_interpreter as interpreter;
 
-use families::{Build, Families, Lease, Request};
+use families::{
+    Build, Controller, Effect, Failover, Families, Kind, Lease, Reason, Reconcile, Request,
+    Unlabelled,
+};
 
 /// All metrics of the operator.
 pub struct Metrics {
@@ -91,5 +99,74 @@ impl Metrics {
             host: host.to_owned(),
         };
         self.families.requests.get_or_create(&request).inc();
+    }
+}
+
+/// Label `controller`: kinds of objects in lower case, as controller-runtime writes them.
+fn controller() -> Controller {
+    Controller {
+        controller: "valkeycluster".to_owned(),
+    }
+}
+
+impl interpreter::Metrics for Metrics {
+    fn decision(&self, reason: reasons::Reason) {
+        let reason = Reason {
+            reason: reason.as_str().to_owned(),
+        };
+        self.families.decisions.get_or_create(&reason).inc();
+    }
+
+    fn effect(&self, kind: effects::Kind, outcome: &'static str) {
+        let effect = Effect {
+            kind: kind.as_str().to_owned(),
+            outcome: outcome.to_owned(),
+        };
+        self.families.effects.get_or_create(&effect).inc();
+    }
+
+    fn poll_failure(&self, kind: &'static str) {
+        let kind = Kind {
+            kind: kind.to_owned(),
+        };
+        self.families.poll_failures.get_or_create(&kind).inc();
+    }
+
+    fn pass(&self, duration: Duration) {
+        let time = self.families.pass_time.get_or_create(&controller());
+        time.observe(duration.as_secs_f64());
+    }
+
+    fn reconciled(&self, duration: Duration, failed: bool) {
+        let Controller { controller } = controller();
+        let result = if failed { "error" } else { "success" };
+        let reconcile = Reconcile {
+            controller,
+            result: result.to_owned(),
+        };
+        self.families.reconciles.get_or_create(&reconcile).inc();
+        let controller = self::controller();
+        let time = self.families.reconcile_time.get_or_create(&controller);
+        time.observe(duration.as_secs_f64());
+        if failed {
+            self.families
+                .reconcile_errors
+                .get_or_create(&controller)
+                .inc();
+        }
+    }
+
+    fn failover(&self, namespace: &str, cluster: &str, kind: &'static str) {
+        let failover = Failover {
+            namespace: namespace.to_owned(),
+            cluster: cluster.to_owned(),
+            kind: kind.to_owned(),
+        };
+        self.families.failovers.get_or_create(&failover).inc();
+    }
+
+    fn clusters(&self, n: usize) {
+        let clusters = self.families.clusters.get_or_create(&Unlabelled {});
+        clusters.set(i64::try_from(n).unwrap_or(i64::MAX));
     }
 }
