@@ -1,6 +1,14 @@
 //! Files that are made from the code are what the code makes of them. `GENERATE=1 cargo test -p wellcake-core --test
 //! generated` writes them.
 
+// Lints see tests only in functions marked as such, not in their helpers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 use std::fs;
 use std::path::Path;
 

@@ -1,5 +1,13 @@
 //! The ValkeyCluster and its status as facts.
 
+// Lints see tests only in functions marked as such, not in their helpers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wellcake_core::facts::{

@@ -1,5 +1,13 @@
 //! Replies of real servers (8.0.1, 8.1.1 and 9.1.2) and what is read from them.
 
+// Lints see tests only in functions marked as such, not in their helpers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 use std::path::PathBuf;
 
 use proptest::prelude::*;

@@ -1,5 +1,13 @@
 //! Rendered objects, and how live objects stand to them.
 
+// Lints see tests only in functions marked as such, not in their helpers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 use serde_json::{Value, json};
 use wellcake_core::facts::{Object, ObjectState, Ordinal};
 use wellcake_core::render::{
