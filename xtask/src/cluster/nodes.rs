@@ -1,5 +1,6 @@
 //! A node: containerd with the images, and a kubelet.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -45,20 +46,57 @@ pub fn start_containerd(layout: &Layout, node: Node, images: &[Image]) -> Result
     Ok(())
 }
 
-/// Starts the kubelet.
-pub fn start_kubelet(layout: &Layout, node: Node, programs: &Programs) -> Result<()> {
+/// Starts the kubelet. True when it did not run yet.
+pub fn start_kubelet(layout: &Layout, node: Node, programs: &Programs) -> Result<bool> {
     cgroups::ensure(node)?;
     let folder = layout.node(&node.name());
     write(
         &folder.join("kubelet.yaml"),
         &kubelet_settings(layout, &folder, node),
     )?;
-    kubelet(layout, &folder, node, programs).ensure(layout)?;
-    Ok(())
+    kubelet(layout, &folder, node, programs).ensure(layout)
 }
 
-/// Waits until all nodes are ready.
-pub fn wait_ready(layout: &Layout, programs: &Programs, note: impl Fn(String)) -> Result<()> {
+/// When each node last renewed its lease, as `NAME=TIME`.
+pub fn renewals(layout: &Layout) -> BTreeSet<String> {
+    let answer = output(kubectl(layout).args([
+        "get",
+        "leases",
+        "--namespace=kube-node-lease",
+        "--output=jsonpath={range .items[*]}{.metadata.name}={.spec.renewTime} {end}",
+    ]));
+    answer
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Waits until all nodes are ready. `started` have just been started: what the API server says of them may be older, so
+/// their leases must have been renewed since `before`.
+pub fn wait_ready(
+    layout: &Layout,
+    programs: &Programs,
+    started: &[Node],
+    before: &BTreeSet<String>,
+    note: impl Fn(String),
+) -> Result<()> {
+    wait_for(
+        "a sign of life of all nodes",
+        Duration::from_secs(90),
+        || {
+            for node in NODES {
+                kubelet(layout, &layout.node(&node.name()), node, programs).check_alive(layout)?;
+            }
+            let now = renewals(layout);
+            let living = started
+                .iter()
+                .filter(|node| renewed(**node, before, &now))
+                .count();
+            note(format!("{living} of {} started", started.len()));
+            Ok((living == started.len()).then_some(()))
+        },
+    )?;
     wait_for("readiness of all nodes", Duration::from_secs(90), || {
         for node in NODES {
             kubelet(layout, &layout.node(&node.name()), node, programs).check_alive(layout)?;
@@ -77,6 +115,11 @@ pub fn wait_ready(layout: &Layout, programs: &Programs, note: impl Fn(String)) -
         note(format!("{ready} of {} ready", NODES.len()));
         Ok((ready == NODES.len()).then_some(()))
     })
+}
+
+fn renewed(node: Node, before: &BTreeSet<String>, now: &BTreeSet<String>) -> bool {
+    let name = format!("{}=", node.name());
+    now.difference(before).any(|lease| lease.starts_with(&name))
 }
 
 /// Imports an image unless the node has this very archive under this name.
@@ -278,6 +321,20 @@ fn kubelet_settings(layout: &Layout, folder: &Path, node: Node) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_lives_when_its_lease_is_new() {
+        let set = |leases: &[&str]| {
+            leases
+                .iter()
+                .map(|lease| (*lease).to_owned())
+                .collect::<BTreeSet<_>>()
+        };
+        let before = set(&["node-1=10:00", "node-2=10:00"]);
+        let now = set(&["node-1=10:00", "node-2=10:07", "node-3=10:07"]);
+        let living = NODES.map(|node| renewed(node, &before, &now));
+        assert_eq!(living, [false, true, true]);
+    }
 
     #[test]
     fn only_other_tags_of_the_same_repository_go() {

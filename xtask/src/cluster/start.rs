@@ -113,12 +113,16 @@ fn run(layout: &Layout, progress: &Progress, programs: &Programs, images: &[Imag
             })
         },
     )?;
+    let before = nodes::renewals(layout);
+    let mut started = Vec::new();
     for node in NODES {
-        nodes::start_kubelet(layout, node, programs)?;
+        if nodes::start_kubelet(layout, node, programs)? {
+            started.push(node);
+        }
     }
     addons::apply(layout)?;
     progress.step("nodes", "Waiting for the nodes", |note| {
-        nodes::wait_ready(layout, programs, |text| note.set(text))
+        nodes::wait_ready(layout, programs, &started, &before, |text| note.set(text))
     })
 }
 
