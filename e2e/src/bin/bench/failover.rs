@@ -1,0 +1,121 @@
+//! The primary is lost under load.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::core::v1::Pod;
+use kube::{Client, ResourceExt};
+use wellcake_e2e::apply::{Applied, replication, restarts};
+use wellcake_e2e::faults::{self, Process};
+use wellcake_e2e::load::{Load, RECOVERY};
+use wellcake_e2e::namespace::Space;
+use wellcake_e2e::operator;
+
+use crate::Options;
+use crate::figures::Figure;
+
+/// What is done to the primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// SIGKILL of its server.
+    Kill,
+    /// `kubectl delete pod --force --grace-period=0`.
+    ForceDelete,
+    /// SIGKILL of its server and of the operator that leads.
+    LeaderAndPrimary,
+}
+
+impl Fault {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Kill => "server of the primary killed → first acknowledged write",
+            Self::ForceDelete => "pod of the primary force-deleted → first acknowledged write",
+            Self::LeaderAndPrimary => "leading operator and primary killed → first acknowledged write",
+        }
+    }
+
+    /// Bounds at pod level and through the Service, in seconds.
+    const fn bounds(self) -> (f64, f64) {
+        match self {
+            Self::Kill => (0.5, 0.8),
+            Self::ForceDelete => (1.5, 2.0),
+            Self::LeaderAndPrimary => (20.0, 20.0),
+        }
+    }
+}
+
+/// What the runs gave.
+#[derive(Default)]
+struct Values {
+    at_pods: Vec<f64>,
+    through_service: Vec<f64>,
+    lost: Vec<f64>,
+    altered: Vec<f64>,
+    empty_reads: Vec<f64>,
+}
+
+/// Takes the measure.
+pub async fn run(client: Client, fault: Fault, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
+    let space = Space::create(client, "bench").await?;
+    let mut values = Values::default();
+    let outcome = runs(&space, fault, options.runs, &mut values).await;
+    let (pods, service) = fault.bounds();
+    let title = fault.title();
+    taken.push(Figure::new(&format!("{title}, pod level"), "s", &values.at_pods, Some(pods)));
+    taken.push(Figure::new(&format!("{title}, Service"), "s", &values.through_service, Some(service)));
+    taken.push(Figure::new("acknowledged writes that were lost", "count", &values.lost, Some(0.0)));
+    taken.push(Figure::new("acknowledged writes that were taken back", "count", &values.altered, Some(0.0)));
+    taken.push(Figure::new("reads that found an empty server", "count", &values.empty_reads, Some(0.0)));
+    space.delete().await?;
+    outcome
+}
+
+async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> Result<()> {
+    let cluster = Applied::ready(space, "bench", replication()).await?;
+    for run in 1..=runs {
+        operator::wait_ready(&space.client, RECOVERY).await?;
+        let (_, pod) = cluster.primary().await?;
+        let load = Load::start(&cluster).await?;
+        let at = harm(space, fault, &pod).await?;
+        let finished = load.finish(&cluster).await?;
+        let (at_pods, service) = finished.recovery(at).context("no write after the fault")?;
+        println!("run {run}: {at_pods:.3?} at pod level, {service:.3?} through the Service, {:?}", finished.outcome);
+        values.at_pods.push(at_pods.as_secs_f64());
+        values.through_service.push(service.as_secs_f64());
+        values.lost.push(finished.outcome.lost as f64);
+        values.altered.push(finished.outcome.altered as f64);
+        values.empty_reads.push(finished.empty_reads as f64);
+        refresh(space, &cluster).await?;
+    }
+    Ok(())
+}
+
+async fn harm(space: &Space, fault: Fault, pod: &Pod) -> Result<Instant> {
+    match fault {
+        Fault::Kill => Process::of(pod)?.kill(),
+        Fault::ForceDelete => faults::force_delete(space, &pod.name_any()).await,
+        Fault::LeaderAndPrimary => {
+            let leader = Process::of(&operator::leader(&space.client).await?)?;
+            let primary = Process::of(pod)?;
+            leader.kill()?;
+            primary.kill()
+        }
+    }
+}
+
+/// Replaces pods whose server was restarted: the kubelet waits longer before each further restart of a container, which
+/// would be measured instead of the operator.
+async fn refresh(space: &Space, cluster: &Applied) -> Result<()> {
+    for pod in cluster.pods().await?.iter().filter(|pod| restarts(pod) > 0) {
+        faults::force_delete(space, &pod.name_any()).await?;
+        cluster
+            .wait("the pod is another one", RECOVERY, |look| {
+                look.pods.iter().any(|it| it.name_any() == pod.name_any() && it.uid() != pod.uid())
+            })
+            .await?;
+        cluster.wait_ready(RECOVERY).await?;
+    }
+    // Lets what the kubelet and the kernel tidy up after a pod be done.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Many clusters at once: memory, what a steady state costs, and how fast another operator knows them all.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use futures::future::try_join_all;
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{ListParams, Patch, PatchParams};
+use serde_json::json;
+use wellcake_crds::v1beta1::ValkeyCluster;
+use wellcake_e2e::apply::{Applied, replication};
+use wellcake_e2e::audit;
+use wellcake_e2e::faults::Process;
+use wellcake_e2e::load::RECOVERY;
+use wellcake_e2e::namespace::Space;
+use wellcake_e2e::operator;
+
+use crate::Options;
+use crate::figures::Figure;
+
+/// Clusters that are made at once: the kubelets of one machine start a few pods a second.
+const BATCH: usize = 5;
+/// Longest wait for a batch.
+const BATCH_LIMIT: Duration = Duration::from_secs(300);
+/// How long a fresh operator idles before its memory is read, where nothing is measured for ten minutes.
+const SETTLING: Duration = Duration::from_secs(30);
+/// Restarts of each kind.
+const RESTARTS: usize = 5;
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// Takes the measures.
+pub async fn run(client: Client, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
+    operator::wait_ready(&client, RECOVERY).await?;
+    taken.push(memory(&client, "memory of the operator, idle", 15.0).await?);
+    let space = Space::create(client.clone(), "fleet").await?;
+    let outcome = with_fleet(&client, &space, options, taken).await;
+    space.delete().await?;
+    outcome
+}
+
+async fn with_fleet(client: &Client, space: &Space, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
+    let count = options.clusters;
+    let start = Instant::now();
+    let numbers: Vec<usize> = (0..count).collect();
+    for batch in numbers.chunks(BATCH) {
+        try_join_all(batch.iter().map(|number| async move {
+            let cluster = Applied::create(space, &format!("fleet-{number}"), replication()).await?;
+            cluster.wait_ready(BATCH_LIMIT).await
+        }))
+        .await?;
+    }
+    let making = start.elapsed().as_secs_f64();
+    taken.push(Figure::new(&format!("{count} clusters made, five at once"), "s", &[making], None));
+    steady(client, options, taken).await?;
+    taken.push(memory(client, &format!("memory of the operator, {count} clusters of 3 pods"), 40.0).await?);
+    for (title, bound, kill) in [("SIGTERM", 2.0, false), ("SIGKILL", 17.0, true)] {
+        let mut values = Vec::new();
+        for round in 0..RESTARTS {
+            values.push(restart(client, space, kill, round).await?.as_secs_f64());
+        }
+        let title = format!("{title} of the leading operator → {count} changed clusters observed");
+        taken.push(Figure::new(&title, "s", &values, Some(bound)));
+    }
+    Ok(())
+}
+
+/// Memory of the leader. With less than ten minutes of steady state before it, it is no final figure.
+async fn memory(client: &Client, title: &str, bound: f64) -> Result<Figure> {
+    tokio::time::sleep(SETTLING).await;
+    let bytes = Process::of(&operator::leader(client).await?)?.resident()?;
+    Ok(Figure::new(title, "MiB", &[bytes as f64 / MIB], Some(bound)))
+}
+
+/// Counts requests while nothing changes.
+async fn steady(client: &Client, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
+    tokio::time::sleep(SETTLING).await;
+    let leader = Process::of(&operator::leader(client).await?)?;
+    let (from, before) = (Timestamp::now(), leader.processor_seconds()?);
+    tokio::time::sleep(Duration::from_secs(60 * options.minutes)).await;
+    let used = leader.processor_seconds()? - before;
+    let seen = audit::requests(operator::USER, from, Timestamp::now())?;
+    println!("{seen:?}");
+    let title = format!("steady state of {} clusters, {} minutes", options.clusters, options.minutes);
+    let count = |what: &str, value: u64, bound| {
+        Figure::new(&format!("{title}: {what}"), "count", &[value as f64], bound)
+    };
+    taken.push(count("writes to the API", seen.write_count(), Some(0.0)));
+    taken.push(count("reads other than watches", seen.read_count(), Some(0.0)));
+    taken.push(count("watches begun again", seen.watches, None));
+    taken.push(count("reads and renewals of leases", seen.leases, None));
+    let minutes = options.minutes.max(1) as f64;
+    taken.push(Figure::new(&format!("{title}: processor time"), "s/min", &[used / minutes], None));
+    Ok(())
+}
+
+/// Ends the leader and changes every cluster at the same time; gives the time until the status of each speaks of the
+/// change.
+async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Result<Duration> {
+    operator::wait_ready(client, RECOVERY).await?;
+    let api = space.api::<ValkeyCluster>();
+    let names: Vec<String> = api
+        .list(&ListParams::default())
+        .await?
+        .items
+        .into_iter()
+        .filter_map(|it| it.metadata.name)
+        .collect();
+    let leader = Process::of(&operator::leader(client).await?)?;
+    let at = if kill { leader.kill()? } else { leader.terminate()? };
+    let budget = json!({"spec": {"podDisruptionBudget": {"maxUnavailable": 1 + (round + usize::from(kill)) % 2}}});
+    let patch = Patch::Merge(&budget);
+    let params = PatchParams::default();
+    try_join_all(names.iter().map(|name| api.patch(name, &params, &patch))).await?;
+    loop {
+        let clusters = api.list(&ListParams::default()).await?.items;
+        let behind = clusters
+            .iter()
+            .filter(|it| it.status.as_ref().and_then(|it| it.observed_generation) != it.metadata.generation)
+            .count();
+        if behind == 0 {
+            println!("all observed after {:.3?}", at.elapsed());
+            return Ok(at.elapsed());
+        }
+        if at.elapsed() > Duration::from_secs(120) {
+            bail!("{behind} clusters were not observed within two minutes");
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

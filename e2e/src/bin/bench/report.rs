@@ -1,0 +1,68 @@
+//! `docs/benchmarks.md`, from the files of the last measurements.
+
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use jiff::Timestamp;
+use wellcake_e2e::cluster::repo;
+
+use crate::figures::{Figure, folder, rows};
+
+const ORDER: [&str; 6] = ["startup", "kill", "force-delete", "leader-and-primary", "fleet", "step"];
+
+const HEAD: &str = "# Figures
+
+Taken with `cargo xtask bench` on the local Kubernetes of three nodes that `cargo xtask up` starts, all on one machine.
+`cargo xtask bench NAME` takes one of them again; every raw value is then in `target/bench/NAME.json`. This page is made
+from those files.
+
+How they are taken:
+
+- Load: one client writes through the Service, one to the pod whose address it is told when the primary record changes, about
+  500 writes a second each, one write in flight, connect and read limits of 50 ms, then at once again over a new
+  connection. Two more read through the Services of the primary and of the replicas. The clients run on the host.
+- A failover figure is the time from the fault to the first acknowledged write after the longest pause that ends later, of
+  the slower client. Every acknowledged write is read back from the primary when all replicas are in sync again; lost
+  writes count over all runs.
+- The Service is what kube-proxy makes of it in its stock settings; pod level leaves it out.
+- Requests of a steady state are counted in the API server's audit log, by the operator's user.
+- A bound is on the median, for counts on the largest value.
+";
+
+/// Writes the page.
+pub fn write() -> Result<()> {
+    let mut text = format!("{HEAD}\n{}\n", place()?);
+    for name in ORDER {
+        let Ok(file) = std::fs::read_to_string(folder().join(format!("{name}.json"))) else { continue };
+        let figures: Vec<Figure> =
+            serde_json::from_str(&file).with_context(|| format!("{name}.json is not readable"))?;
+        text.push_str(&format!(
+            "\n## {name}\n\n| measure | n | median | p95 | max | bound | unit | reached |\n|---|---|---|---|---|---|---|---|\n{}",
+            rows(&figures)
+        ));
+    }
+    Ok(std::fs::write(repo().join("docs/benchmarks.md"), text)?)
+}
+
+/// Machine, commit and date.
+fn place() -> Result<String> {
+    let processors = std::thread::available_parallelism()?;
+    let memory = std::fs::read_to_string("/proc/meminfo")?;
+    let kib: u64 = memory
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .context("no MemTotal")?;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let commit = Command::new("git")
+        .args(["describe", "--always", "--dirty", "--abbrev=10"])
+        .current_dir(repo())
+        .output()
+        .context("cannot run git")?;
+    Ok(format!(
+        "Machine: {processors} processors, {} GiB, Linux {}. Commit {}. Written {}.",
+        kib / 1024 / 1024,
+        kernel.trim(),
+        String::from_utf8_lossy(&commit.stdout).trim(),
+        Timestamp::now().strftime("%Y-%m-%d"),
+    ))
+}
