@@ -12,6 +12,8 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 use wellcake_crds::v1beta1::GROUP;
 
+use crate::brief::Brief;
+
 /// Longest wait for the API server.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// An event is not told again within this time.
@@ -83,7 +85,7 @@ async fn write_all(client: Client, instance: String, mut told: mpsc::Receiver<To
         let event = event(one, &instance);
         match timeout(DEADLINE, api.create(&PostParams::default(), &event)).await {
             Ok(Ok(_)) => {}
-            Ok(Err(why)) => tracing::warn!(error = %why, "cannot write an event"),
+            Ok(Err(why)) => tracing::warn!(error = %Brief(&why), "cannot write an event"),
             Err(_) => tracing::warn!("no answer when writing an event"),
         }
     }
@@ -103,7 +105,7 @@ fn event(told: Told, instance: &str) -> Event {
     let own = format!("{GROUP}/v1beta1");
     Event {
         metadata: ObjectMeta {
-            generate_name: Some(format!("{}.", about.name)),
+            name: Some(format!("{}.{:x}", about.name, now.0.as_nanosecond())),
             namespace: Some(about.namespace.clone()),
             ..ObjectMeta::default()
         },

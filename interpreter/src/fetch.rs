@@ -252,7 +252,7 @@ impl Fetcher {
         match timeout(DEADLINE, api.get_opt(name)).await {
             Ok(Ok(found)) => Ok(found),
             Ok(Err(why)) => {
-                tracing::warn!(namespace = self.namespace, kind = kind.kind, name, error = %why, "cannot read an object");
+                tracing::warn!(namespace = self.namespace, kind = kind.kind, name, error = %crate::brief::Brief(&why), "cannot read an object");
                 Err(())
             }
             Err(_) => {

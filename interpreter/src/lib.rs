@@ -9,7 +9,8 @@
 //!
 //! There is no rule about Valkey in here.
 
-mod clock;
+mod brief;
+pub mod clock;
 mod events;
 mod execute;
 mod fetch;
@@ -21,7 +22,7 @@ mod pass;
 mod record;
 mod router;
 mod tell;
-mod valkey;
+pub mod valkey;
 mod watch;
 
 pub use leadership::Leadership;

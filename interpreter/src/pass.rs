@@ -16,7 +16,7 @@ use wellcake_core::exec;
 use wellcake_core::facts::{Hints, Observation, Tick};
 use wellcake_core::status::{self, StatusFacts};
 use wellcake_core::step;
-use wellcake_crds::v1beta1::ValkeyClusterStatus;
+use wellcake_crds::v1beta1::{PrimaryDownFor, ValkeyClusterStatus};
 
 use crate::clock::Clock;
 use crate::execute::{Failure, Kubernetes, Request, StatusPatch, difference, request};
@@ -70,7 +70,7 @@ pub struct Worker {
 pub struct State {
     hints: Hints,
     batch: Option<JoinHandle<Vec<Outcome>>>,
-    status: Option<JoinHandle<bool>>,
+    status: Option<JoinHandle<(bool, Option<Outcome>)>>,
     status_facts: Option<(StatusFacts, Instant)>,
     status_not_before: Option<Instant>,
     failures: u32,
@@ -129,7 +129,12 @@ impl Worker {
         self.newest.send_replace(Some(Arc::new(look.seen.clone())));
         let safety = self.safety_lane(&decision).await;
         self.start_batch(&decision, &look);
-        let status_at = self.tell_status(&look, &decision, now);
+        // After effects of the safety lane the world is looked at anew at once, and that look tells the status.
+        let status_at = if safety.is_some() && self.state.failures == 0 {
+            None
+        } else {
+            self.tell_status(&look, &decision, now)
+        };
         let wakes = [
             decision.wake.map(|at| self.clock.instant(at)),
             safety,
@@ -141,6 +146,7 @@ impl Worker {
     /// Does the effects of the safety lane in order; stops at the first that fails and says when to decide anew.
     async fn safety_lane(&mut self, decision: &Decision) -> Option<Instant> {
         let lane: Vec<Effect> = exec::lane(decision, effects::Lane::Safety)
+            .filter(|effect| !is_marker(effect))
             .copied()
             .collect();
         if lane.is_empty() {
@@ -258,13 +264,24 @@ impl Worker {
         let cluster = self.view.cluster()?;
         let previous = cluster.object.status.clone().unwrap_or_default();
         let subject = &self.view.subject;
-        let wanted = status::render(
+        let mut wanted = status::render(
             &facts,
             &subject.name,
             &subject.key.namespace,
             &previous,
             Clock::wall(),
         );
+        // The marker of an outage goes with the status that tells of the outage: a write of its own before a promotion
+        // would only delay that.
+        let marker = decision
+            .effects
+            .iter()
+            .find(|effect| is_marker(effect))
+            .copied();
+        let marker = marker.filter(|effect| self.admit(effect, &look.seen).is_ok());
+        if let Some(Verb::MarkPrimaryDown { down }) = marker.map(|effect| effect.verb) {
+            mark(&mut wanted, down);
+        }
         let patch = difference(&value(&previous), &value(&wanted))?;
         let due = (since + STATUS_AFTER).max(self.state.status_not_before.unwrap_or(since));
         if self.state.status.is_some() {
@@ -276,25 +293,23 @@ impl Worker {
         if !self.leadership.borrow().holds() {
             return None;
         }
-        let kubernetes = self.kubernetes.clone();
         let patch = StatusPatch {
             cluster,
             status: patch,
             mirror: None,
         };
-        self.state.status = Some(tokio::spawn(async move {
-            let written = kubernetes.carry_out(Request::Status(patch)).await;
-            if let Err(why) = &written {
-                tracing::info!(cluster = %kubernetes.name, error = %why, "cannot write the status now");
-            }
-            written.is_ok()
-        }));
+        self.state.status = Some(tokio::spawn(write_status(
+            self.kubernetes.clone(),
+            patch,
+            marker,
+        )));
         None
     }
 
-    fn status_ended(&mut self, written: Option<bool>) {
-        let failed = written != Some(true);
-        self.state.status_not_before = failed.then(|| Instant::now() + STATUS_AGAIN);
+    fn status_ended(&mut self, written: Option<(bool, Option<Outcome>)>) {
+        let (done, marker) = written.unwrap_or_default();
+        self.state.status_not_before = (!done).then(|| Instant::now() + STATUS_AGAIN);
+        self.report(marker.as_slice());
     }
 }
 
@@ -304,6 +319,35 @@ fn value(status: &ValkeyClusterStatus) -> serde_json::Value {
 
 const fn is_route(effect: &Effect) -> bool {
     matches!(effect.verb, Verb::SetRoute { .. })
+}
+
+const fn is_marker(effect: &Effect) -> bool {
+    matches!(effect.verb, Verb::MarkPrimaryDown { .. })
+}
+
+/// Writes the marker that the recorded primary does not serve, or takes it away.
+fn mark(status: &mut ValkeyClusterStatus, down: bool) {
+    let record = status.primary_record.as_ref().filter(|_| down);
+    status.primary_down_for = record.map(|record| PrimaryDownFor {
+        pod_uid: record.pod_uid.clone(),
+        epoch: record.epoch,
+    });
+    status.primary_down_since = record.map(|_| Clock::wall());
+}
+
+/// Writes a status; says whether it is written, and the outcome of the effect that went with it.
+async fn write_status(
+    kubernetes: Kubernetes,
+    patch: StatusPatch,
+    marker: Option<Effect>,
+) -> (bool, Option<Outcome>) {
+    let begun = Instant::now();
+    let written = kubernetes.carry_out(Request::Status(patch)).await;
+    if let Err(why) = &written {
+        tracing::info!(cluster = %kubernetes.name, error = %why, "cannot write the status now");
+    }
+    let done = written.is_ok();
+    (done, marker.map(|effect| outcome(effect, begun, written)))
 }
 
 async fn carry_out(
@@ -316,6 +360,10 @@ async fn carry_out(
         Ok(request) => kubernetes.carry_out(request).await,
         Err(why) => Err(why),
     };
+    outcome(effect, begun, done)
+}
+
+fn outcome(effect: Effect, begun: Instant, done: Result<(), Failure>) -> Outcome {
     let millis = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     let (outcome, why) = match done {
         Ok(()) => ("done", None),

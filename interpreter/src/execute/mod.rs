@@ -21,7 +21,7 @@ pub enum Failure {
     #[error("no answer within {0} s; whether it happened is seen later")]
     TimedOut(u64),
     /// Kubernetes refused it.
-    #[error("Kubernetes refused it: {0}")]
+    #[error("Kubernetes refused it: {}", crate::brief::Brief(.0))]
     Kubernetes(#[source] Box<kube::Error>),
     /// The server did not do it.
     #[error("{0}")]

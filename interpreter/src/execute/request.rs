@@ -95,7 +95,9 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
             })
         }
         Verb::RecordPrimary { record, by_order } => record_primary(&record, by_order, view, look),
-        Verb::MarkPrimaryDown { down } => mark_primary_down(down, view, look),
+        Verb::MarkPrimaryDown { .. } => {
+            Err(Failure::Vanished("the marker is written with the status"))
+        }
         Verb::SetLabel { pod, label } => set_label(pod, label, view, look),
         Verb::Promote { pod } => valkey(pod, Command::Promote, view, look),
         Verb::Open { pod } => valkey(pod, Command::Open, view, look),
@@ -200,29 +202,4 @@ fn record_primary(
         status,
         mirror,
     }))
-}
-
-fn mark_primary_down(down: bool, view: &View, look: &Look) -> Result<Request, Failure> {
-    let record = look
-        .seen
-        .record
-        .ok_or(Failure::Vanished("there is no primary record"))?;
-    let status = if down {
-        let uid = view.interner.text(record.pod_uid.0);
-        json!({
-            "primaryDownSince": render_time(),
-            "primaryDownFor": { "podUid": uid, "epoch": record.epoch.0 },
-        })
-    } else {
-        json!({ "primaryDownSince": null, "primaryDownFor": null })
-    };
-    Ok(Request::Status(StatusPatch {
-        cluster: Arc::clone(&look.cluster),
-        status,
-        mirror: None,
-    }))
-}
-
-fn render_time() -> Value {
-    serde_json::to_value(Clock::wall()).unwrap_or_default()
 }

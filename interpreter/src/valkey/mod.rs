@@ -4,6 +4,6 @@ mod connection;
 mod pace;
 mod server;
 
-pub use connection::{Connection, Failure};
+pub use connection::{Connection, Failure, Reached, connect};
 pub use pace::Pace;
-pub use server::{Server, Snapshot, Surroundings, serve};
+pub use server::{Answer, Server, Snapshot, Surroundings, serve};
