@@ -25,6 +25,7 @@ fn committed_rules_and_references_are_what_the_code_says() {
             format!("{rules}/leader-rules.yaml"),
             HEAD.to_owned() + &rbac::leader(),
         ),
+        ("docs/reference/permissions.md".to_owned(), rbac::markdown()),
         (
             "docs/reference/metrics.md".to_owned(),
             metrics::reference::markdown(),
