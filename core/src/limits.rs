@@ -9,6 +9,8 @@ pub const FACT_AGE: Millis = Millis(5_000);
 /// How long the pod of the recorded primary must be gone, with every visible replica's link down, before that counts as
 /// an end without the server's own word: a forced delete alone does not stop a process on a node that is cut off.
 pub const GONE_SILENCE: Millis = Millis(20_000);
+/// [`GONE_SILENCE`] as replicas count it (`master_link_down_since_seconds`).
+pub const GONE_SILENCE_SECONDS: u32 = 20;
 /// How long the operator must have heard nothing from a running primary before the outage is named in a refusal.
 pub const SILENCE: Millis = Millis(20_000);
 /// How long a Durable primary that was ahead of its replicas may take to come back with its data before the best

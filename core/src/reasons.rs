@@ -143,9 +143,14 @@ reasons! {
     /// The recorded primary's data is gone and other pods hold some: say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     RecordedDataGone Refusal,
+    /// The recorded primary came back with a snapshot that may be old, and a pod that runs has not answered for 30 seconds: it
+    /// may hold more. Bring it back or say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    UnseenCopy Refusal,
     /// Pods hold data although there is no primary record: say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/0/<token>`.
     DataWithoutRecord Refusal,
-    /// The annotation `valkey.wellcake.io/promote` names an epoch that is over, or a pod that cannot lead.
+    /// The annotation `valkey.wellcake.io/promote` names an epoch that is over, or a pod that cannot lead, or the recorded
+    /// primary serves: the order is not carried out.
     OrderNotValid Refusal,
 }

@@ -49,6 +49,14 @@ impl Observation {
         (0u8..).map(Ordinal).zip(self.pods.iter())
     }
 
+    /// Pods that may hold data of the cluster: those that the spec asks for, and others that are (or may be) there, since
+    /// a smaller `spec.replicas` does not take pods away at once.
+    pub fn members(&self, spec: &SpecFacts) -> impl Iterator<Item = (Ordinal, &PodFacts)> {
+        let asked = spec.pods;
+        self.ordinals()
+            .filter(move |(ordinal, pod)| ordinal.0 < asked || !pod.object.is_absent())
+    }
+
     /// The server of an ordinal, if its answer belongs to the present pod and is at most `age` old.
     pub fn server(&self, ordinal: Ordinal, now: Tick, age: Millis) -> Option<&ServerFacts> {
         let pod = self.pod(ordinal)?;

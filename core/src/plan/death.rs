@@ -3,7 +3,7 @@
 
 use crate::facts::{
     Container, Fresh, Kept, Link, Observation, Ordinal, PodFacts, Port, Reachability, Record, Role,
-    ServerFacts, SpecFacts, Tick,
+    ServerFacts, SpecFacts, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
@@ -13,9 +13,10 @@ use crate::reasons::Reason;
 pub enum PrimaryState {
     /// It takes writes of clients.
     Serving,
-    /// It was recorded and lives on, and the promotion or the opening was not finished: client port open and still a
-    /// replica, or promoted behind the fence.
-    Unfinished,
+    /// It was promoted and waits behind the fence.
+    Promoted,
+    /// It lives on with its client port open, and is a replica: its promotion was not done, or somebody demoted it.
+    NotPromoted,
     /// Its process is another one than the promoted, in the same pod, behind the fence.
     Restarted {
         /// Whether it still loads its data.
@@ -65,9 +66,8 @@ pub fn primary_state(
 fn state_of_server(server: &ServerFacts) -> PrimaryState {
     match (server.port, server.role) {
         (Port::Client, Role::Primary) => PrimaryState::Serving,
-        (Port::Client, Role::Replica { .. }) | (Port::Fence, Role::Primary) => {
-            PrimaryState::Unfinished
-        }
+        (Port::Client, Role::Replica { .. }) => PrimaryState::NotPromoted,
+        (Port::Fence, Role::Primary) => PrimaryState::Promoted,
         (Port::Fence, Role::Replica { .. }) => PrimaryState::Restarted {
             loading: server.loading,
         },
@@ -86,10 +86,12 @@ fn proof_of_end(
         .object
         .value()
         .filter(|object| object.uid == record.pod_uid);
+    let witnesses = Witnesses::count(spec, seen, record.pod, now);
+    // The report may be of an earlier process of the container: a replica with its link up knows better.
     let reported = same_pod.is_some_and(|object| {
         matches!(object.container, Container::Terminated { .. }) || object.node_out_of_service
     });
-    if reported {
+    if reported && witnesses.linked == 0 {
         return Some(Reason::PrimaryDied);
     }
     let reach = if same_pod.is_some() {
@@ -100,7 +102,6 @@ fn proof_of_end(
     let closed = reach
         .filter(|r| r.pod_uid == record.pod_uid)
         .is_some_and(is_closed_and_refused);
-    let witnesses = Witnesses::count(spec, seen, record.pod, now);
     if closed && witnesses.all_lost_it() {
         return Some(Reason::PrimaryDied);
     }
@@ -109,7 +110,7 @@ fn proof_of_end(
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
-    (gone && long && witnesses.majority_lost_it()).then_some(Reason::PrimaryGone)
+    (gone && long && witnesses.majority_lost_it_long_ago()).then_some(Reason::PrimaryGone)
 }
 
 /// The kept connection was ended by the other side and a fresh one was refused afterwards.
@@ -130,58 +131,97 @@ fn silent_since(seen: &Observation, pod: &PodFacts) -> Option<Tick> {
 
 /// What the other pods say of their link to the primary.
 struct Witnesses {
-    configured: u8,
+    asked: u8,
     dead: u8,
     lost: u8,
+    lost_long: u8,
     linked: u8,
+}
+
+/// What one pod says.
+enum Word {
+    /// Nothing that counts.
+    None,
+    /// Nothing, and it should.
+    Missing,
+    /// Its server has ended or just began.
+    Dead,
+    /// It lost its link this many seconds ago.
+    Lost(u32),
+    /// It has its link.
+    Linked,
 }
 
 impl Witnesses {
     fn count(spec: &SpecFacts, seen: &Observation, primary: Ordinal, now: Tick) -> Self {
         let mut count = Self {
-            configured: 0,
+            asked: 0,
             dead: 0,
             lost: 0,
+            lost_long: 0,
             linked: 0,
         };
-        for (ordinal, pod) in seen.ordinals().take(usize::from(spec.pods)) {
-            if ordinal == primary {
-                continue;
-            }
-            count.configured = count.configured.saturating_add(1);
-            let tally = match seen.server(ordinal, now, limits::DESTRUCTIVE_AGE) {
-                Some(ServerFacts {
-                    role: Role::Replica { link: Link::Up, .. },
-                    ..
-                }) => &mut count.linked,
-                // A server behind the fence has not seen the primary since it started: it is no witness.
-                Some(ServerFacts {
-                    port: Port::Fence, ..
-                }) => &mut count.dead,
-                Some(ServerFacts {
-                    role: Role::Replica { .. },
-                    ..
-                }) => &mut count.lost,
-                Some(ServerFacts {
-                    role: Role::Primary,
-                    ..
-                }) => continue,
-                None if is_not_running(pod) => &mut count.dead,
-                None => continue,
-            };
-            *tally = tally.saturating_add(1);
+        for (ordinal, pod) in seen
+            .members(spec)
+            .filter(|(ordinal, _)| *ordinal != primary)
+        {
+            let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE);
+            count.add(&word(pod, server, primary));
         }
         count
     }
 
-    /// Every configured replica that is not itself dead, and at least one, lost its link.
-    const fn all_lost_it(&self) -> bool {
-        self.lost > 0 && self.lost.saturating_add(self.dead) >= self.configured
+    fn add(&mut self, word: &Word) {
+        if matches!(word, Word::None) {
+            return;
+        }
+        self.asked = self.asked.saturating_add(1);
+        match word {
+            Word::Dead => self.dead = self.dead.saturating_add(1),
+            Word::Linked => self.linked = self.linked.saturating_add(1),
+            Word::Lost(seconds) => {
+                self.lost = self.lost.saturating_add(1);
+                if *seconds >= limits::GONE_SILENCE_SECONDS {
+                    self.lost_long = self.lost_long.saturating_add(1);
+                }
+            }
+            Word::None | Word::Missing => {}
+        }
     }
 
-    /// No visible replica has a link, and a majority of the configured ones is visible.
-    const fn majority_lost_it(&self) -> bool {
-        self.linked == 0 && self.lost > 0 && self.lost.saturating_mul(2) >= self.configured
+    /// Every replica that is not itself dead, and at least one, lost its link.
+    const fn all_lost_it(&self) -> bool {
+        self.lost > 0 && self.lost.saturating_add(self.dead) >= self.asked
+    }
+
+    /// No visible replica has a link, and a majority has been without one for as long as is asked.
+    const fn majority_lost_it_long_ago(&self) -> bool {
+        self.linked == 0 && self.lost_long > 0 && self.lost_long.saturating_mul(2) >= self.asked
+    }
+}
+
+fn word(pod: &PodFacts, server: Option<&ServerFacts>, primary: Ordinal) -> Word {
+    match server {
+        // A server behind the fence has not seen the primary since it started: it is no witness.
+        Some(ServerFacts {
+            port: Port::Fence, ..
+        }) => Word::Dead,
+        Some(ServerFacts {
+            role: Role::Primary,
+            ..
+        }) => Word::None,
+        Some(ServerFacts {
+            role: Role::Replica { upstream, link, .. },
+            ..
+        }) => match (upstream, link) {
+            // It follows another replica and knows nothing of the primary.
+            (Upstream::Pod(other), Link::Up) if *other != primary => Word::None,
+            (_, Link::Up) => Word::Linked,
+            (_, Link::Down { seconds }) => Word::Lost(*seconds),
+            (_, Link::Never) => Word::Lost(0),
+        },
+        None if is_not_running(pod) => Word::Dead,
+        None => Word::Missing,
     }
 }
 

@@ -18,8 +18,6 @@ use crate::reasons::Reason;
 pub enum Verdict {
     /// This pod leads.
     Leads(Ordinal, Reason),
-    /// This pod leads because a person ordered it.
-    LeadsByOrder(Ordinal),
     /// Nobody yet; it will come by itself, at the latest at the given time.
     Wait(Reason, Option<Ordinal>, Option<Tick>),
     /// Nobody, until a person says who.
@@ -71,13 +69,10 @@ fn voters(seen: &Observation, now: Tick) -> Voters {
 /// The first primary of a cluster that never had one: every pod must be proven to hold nothing.
 pub fn first(spec: &SpecFacts, seen: &Observation, now: Tick) -> Verdict {
     let voters = voters(seen, now);
-    if let Some(verdict) = by_order(spec, Epoch(0), &voters) {
-        return verdict;
-    }
     if let Some(full) = voters.iter().find(|voter| voter.server.keys > 0) {
         return Verdict::Refuse(Reason::DataWithoutRecord, Some(full.ordinal));
     }
-    for (ordinal, pod) in seen.ordinals().take(usize::from(spec.pods)) {
+    for (ordinal, pod) in seen.members(spec) {
         let voter = voters.iter().find(|voter| voter.ordinal == ordinal);
         match voter {
             Some(voter) if voter.server.loading => {
@@ -126,26 +121,21 @@ pub fn next(
     now: Tick,
 ) -> Verdict {
     let voters = voters(seen, now);
-    if let Some(verdict) = by_order(spec, record.epoch, &voters) {
-        return verdict;
-    }
     if voters.iter().any(Voter::holds_copy) {
         return among_copies(spec, seen, record, &voters, why, now);
     }
     after_full_restart(spec, seen, record, &voters, now)
 }
 
-/// An order counts for the epoch that the person looked at and for a pod that can lead.
-fn by_order(spec: &SpecFacts, epoch: Epoch, voters: &Voters) -> Option<Verdict> {
+/// The pod of an order that counts: given for the epoch that is recorded, and for a pod that can lead.
+pub fn ordered(spec: &SpecFacts, seen: &Observation, now: Tick) -> Option<Ordinal> {
     let order = spec.promote?;
-    let fit = voters
-        .iter()
-        .any(|voter| voter.ordinal == order.pod && !voter.server.loading);
-    Some(if order.epoch == epoch && fit {
-        Verdict::LeadsByOrder(order.pod)
-    } else {
-        Verdict::Refuse(Reason::OrderNotValid, Some(order.pod))
-    })
+    let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
+    let fit = voters(seen, now).iter().any(|voter| {
+        let syncing = matches!(voter.server.role, Role::Replica { syncing: true, .. });
+        voter.ordinal == order.pod && !voter.server.loading && !syncing
+    });
+    (order.epoch == epoch && fit).then_some(order.pod)
 }
 
 /// Replicas that never stopped hold complete copies: the one with the most data leads.
@@ -165,6 +155,13 @@ fn among_copies(
     let Some(history) = common_history(record, &copies) else {
         return Verdict::Refuse(Reason::HistoriesDiffer, copies.first().map(|c| c.ordinal));
     };
+    // A server that takes writes of what comes after this history holds more than any copy.
+    if let Some(ahead) = voters
+        .iter()
+        .find(|v| v.server.serves_writes() && v.server.replid2 == Some(history))
+    {
+        return Verdict::Refuse(Reason::HistoriesDiffer, Some(ahead.ordinal));
+    }
     let best = voters
         .iter()
         .filter(|voter| (voter.holds_copy() || voter.is_loaded()) && voter.is_of(history))
@@ -184,15 +181,20 @@ fn among_copies(
     }
 }
 
-/// The history that the copies share, or the recorded one if they differ.
+/// The history that the copies share: one of which all others hold a part (the same id, or the id that it continued), else
+/// the recorded one.
 fn common_history(record: &Record, copies: &Voters) -> Option<Replid> {
-    let first = copies.first()?.server.replid;
-    if copies.iter().all(|copy| copy.is_of(first)) {
-        return Some(first);
-    }
-    record
-        .replid
-        .filter(|history| copies.iter().any(|copy| copy.is_of(*history)))
+    let newest = copies.iter().find(|newest| {
+        let history = newest.server.replid;
+        let part =
+            |copy: &Voter| copy.is_of(history) || Some(copy.server.replid) == newest.server.replid2;
+        newest.is_of(history) && copies.iter().all(part)
+    });
+    newest.map(|voter| voter.server.replid).or_else(|| {
+        record
+            .replid
+            .filter(|history| copies.iter().any(|copy| copy.is_of(*history)))
+    })
 }
 
 /// A Durable primary that was known to be ahead of every copy may come back with its data, within a bound.
@@ -203,7 +205,8 @@ fn newer_data_of_primary(
     best: &Voter,
     now: Tick,
 ) -> Option<Verdict> {
-    if spec.profile != Profile::Durable || !spec.persistence.survives_restart() {
+    // A snapshot may be hours old; what it holds is compared by offset like any copy.
+    if spec.profile != Profile::Durable || !spec.persistence.aof {
         return None;
     }
     let pod = seen.pod(record.pod)?;
@@ -245,21 +248,73 @@ fn after_full_restart(
     if let Some(loading) = voters.iter().find(|voter| voter.server.loading) {
         return Verdict::Wait(Reason::WaitingForLoad, Some(loading.ordinal), None);
     }
-    let all_seen = (0..spec.pods).all(|n| voters.iter().any(|voter| voter.ordinal == Ordinal(n)));
+    if let Some(other) = voters
+        .iter()
+        .find(|v| v.ordinal != record.pod && v.server.serves_writes())
+    {
+        return Verdict::Refuse(Reason::HistoriesDiffer, Some(other.ordinal));
+    }
+    let fullest = voters.iter().find(|voter| voter.server.keys > 0);
     let holder = voters
         .iter()
         .find(|voter| voter.ordinal == record.pod && voter.is_loaded());
     let Some(holder) = holder else {
-        return Verdict::Wait(Reason::WaitingForPrimaryPod, Some(record.pod), None);
+        let bound = seen
+            .primary_down_since
+            .unwrap_or(now)
+            .after(limits::RETURN_OF_OTHERS);
+        return match fullest {
+            Some(other) if now >= bound => {
+                Verdict::Refuse(Reason::RecordedDataGone, Some(other.ordinal))
+            }
+            _ => Verdict::Wait(
+                Reason::WaitingForPrimaryPod,
+                Some(record.pod),
+                (now < bound).then_some(bound),
+            ),
+        };
     };
-    let fullest = voters.iter().find(|voter| voter.server.keys > 0);
+    let unseen = Unseen::of(spec, seen, voters);
     if holder.server.keys > 0 && is_recorded_data(spec, seen, record, holder) {
-        return holder_or_longer(record, voters, holder, all_seen, now);
+        return holder_or_longer(spec, record, voters, holder, unseen, now);
     }
-    match fullest {
-        Some(other) => Verdict::Refuse(Reason::RecordedDataGone, Some(other.ordinal)),
-        None if all_seen || spec.pods == 1 => Verdict::Leads(record.pod, Reason::PrimaryReturned),
-        None => Verdict::Wait(Reason::WaitingForPods, None, None),
+    match (fullest, unseen) {
+        (Some(other), _) => Verdict::Refuse(Reason::RecordedDataGone, Some(other.ordinal)),
+        (None, Unseen::Nobody) => Verdict::Leads(record.pod, Reason::PrimaryReturned),
+        (None, Unseen::Running(pod) | Unseen::Away(pod)) => {
+            Verdict::Wait(Reason::WaitingForPods, Some(pod), None)
+        }
+    }
+}
+
+/// A member that did not answer lately.
+#[derive(Clone, Copy)]
+enum Unseen {
+    Nobody,
+    /// It runs, or may run: it may hold everything in memory.
+    Running(Ordinal),
+    /// It does not run: it holds at most what its volume holds.
+    Away(Ordinal),
+}
+
+impl Unseen {
+    fn of(spec: &SpecFacts, seen: &Observation, voters: &Voters) -> Self {
+        let mut found = Self::Nobody;
+        for (ordinal, pod) in seen.members(spec) {
+            if voters.iter().any(|voter| voter.ordinal == ordinal) {
+                continue;
+            }
+            let runs = match pod.object {
+                Known::Absent => false,
+                Known::Seen(object) => matches!(object.value.container, Container::Running { .. }),
+                Known::Maybe { .. } => true,
+            };
+            if runs {
+                return Self::Running(ordinal);
+            }
+            found = Self::Away(ordinal);
+        }
+        found
     }
 }
 
@@ -276,24 +331,44 @@ fn is_recorded_data(spec: &SpecFacts, seen: &Observation, record: &Record, holde
 }
 
 fn holder_or_longer(
+    spec: &SpecFacts,
     record: &Record,
     voters: &Voters,
     holder: &Voter,
-    all_seen: bool,
+    unseen: Unseen,
     now: Tick,
 ) -> Verdict {
-    let longer = voters
-        .iter()
-        .filter(|voter| voter.is_loaded() && voter.is_of(holder.server.replid))
-        .filter(|voter| voter.server.offset > holder.server.offset)
-        .max_by_key(|voter| voter.server.offset);
     let waited = u64::from(holder.server.uptime).saturating_mul(1000) >= limits::RETURN_OF_OTHERS.0;
-    match longer {
-        _ if !all_seen && !waited => Verdict::Wait(
-            Reason::WaitingForOthers,
-            None,
-            Some(now.after(limits::RECHECK)),
-        ),
+    match unseen {
+        Unseen::Running(pod) | Unseen::Away(pod) if !waited => {
+            return Verdict::Wait(
+                Reason::WaitingForOthers,
+                Some(pod),
+                Some(now.after(limits::RECHECK)),
+            );
+        }
+        // The append-only file of the holder has everything; its snapshot may be older than what others keep in memory.
+        Unseen::Running(pod) if !spec.persistence.aof => {
+            return Verdict::Refuse(Reason::UnseenCopy, Some(pod));
+        }
+        _ => {}
+    }
+    // Snapshots are taken by each server on its own schedule: that of another one may reach further, into the history
+    // that the record names while the holder's is still of the one before.
+    let is_later = |voter: &&Voter| {
+        let same = voter.is_of(holder.server.replid) && voter.server.offset > holder.server.offset;
+        let recorded = record
+            .replid
+            .is_some_and(|history| voter.is_of(history) && !holder.is_of(history));
+        voter.is_loaded() && voter.server.keys > 0 && (same || (recorded && !spec.persistence.aof))
+    };
+    let later = voters.iter().filter(is_later).max_by_key(|voter| {
+        (
+            record.replid.is_some_and(|history| voter.is_of(history)),
+            voter.server.offset,
+        )
+    });
+    match later {
         Some(voter) => Verdict::Leads(voter.ordinal, Reason::LongerHistoryLeads),
         None => Verdict::Leads(record.pod, Reason::PrimaryReturned),
     }

@@ -15,17 +15,27 @@ use super::election::{self, Verdict};
 pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) {
     let Some(record) = seen.record else {
         // Without any pod there is nobody to lead; what is missing is the concern of provisioning.
-        if seen.pods.iter().any(|pod| pod.object.value().is_some()) {
+        if seen.pods.iter().any(|pod| pod.object.value().is_some())
+            && !by_order(spec, seen, now, decision)
+        {
             obey(election::first(spec, seen, now), seen, now, decision);
         }
         return;
     };
     let state = primary_state(spec, seen, &record, now);
     match state {
-        PrimaryState::Serving => keep(seen, &record, now, decision),
-        PrimaryState::Unfinished => finish(seen, &record, now, decision),
+        PrimaryState::Serving => {
+            refuse_order(spec, &record, decision);
+            keep(seen, &record, now, decision);
+        }
+        PrimaryState::Promoted => finish(seen, &record, now, decision),
+        _ if by_order(spec, seen, now, decision) => {}
         PrimaryState::Restarted { loading: true } if !any_copy(seen, &record, now) => {
             decision.wait(Reason::WaitingForLoad, Some(record.pod));
+        }
+        PrimaryState::NotPromoted => {
+            let verdict = election::next(spec, seen, &record, Reason::PromotionResumed, now);
+            obey(verdict, seen, now, decision);
         }
         PrimaryState::Restarted { .. } => {
             let verdict = election::next(spec, seen, &record, Reason::PrimaryDied, now);
@@ -46,15 +56,45 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
     mark_outage(state, seen, &record, decision);
 }
 
+/// Carries out a person's order if it counts. One that does not count is refused and stops nothing.
+fn by_order(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) -> bool {
+    let Some(order) = spec.promote else {
+        return false;
+    };
+    match election::ordered(spec, seen, now) {
+        Some(pod) => lead(pod, Reason::PromotedByOrder, true, seen, now, decision),
+        None => decision.refuse(Reason::OrderNotValid, Some(order.pod)),
+    }
+    decision
+        .effects
+        .iter()
+        .any(|effect| effect.reason == Reason::PromotedByOrder)
+}
+
+/// An order while the primary serves is refused and remembered as served, lest it fire at some later outage.
+fn refuse_order(spec: &SpecFacts, record: &Record, decision: &mut Decision) {
+    let Some(order) = spec.promote else { return };
+    decision.refuse(Reason::OrderNotValid, Some(order.pod));
+    let guard = Guard {
+        epoch: Some(record.epoch),
+        ..Guard::NONE
+    };
+    let verb = Verb::RecordPrimary {
+        record: *record,
+        by_order: true,
+    };
+    decision.act(verb, guard, Reason::OrderNotValid);
+}
+
 /// The marker `primaryDownSince` is written with the first look that finds the primary not serving, unless the same
 /// decision ends the outage: a new record makes the old one's marker void.
 fn mark_outage(state: PrimaryState, seen: &Observation, record: &Record, decision: &mut Decision) {
-    let leads = decision
-        .effects
-        .iter()
-        .any(|effect| matches!(effect.verb, Verb::Promote { .. }));
-    let down = !leads && !matches!(state, PrimaryState::Serving | PrimaryState::Unfinished);
-    if down != seen.primary_down_since.is_some() {
+    let ends = decision.effects.iter().any(|effect| match effect.verb {
+        Verb::RecordPrimary { record: new, .. } => new.epoch != record.epoch,
+        _ => false,
+    });
+    let down = !matches!(state, PrimaryState::Serving | PrimaryState::Promoted);
+    if !ends && down != seen.primary_down_since.is_some() {
         let guard = Guard {
             epoch: Some(record.epoch),
             ..Guard::NONE
@@ -114,7 +154,6 @@ fn silent(
 fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision) {
     match verdict {
         Verdict::Leads(pod, reason) => lead(pod, reason, false, seen, now, decision),
-        Verdict::LeadsByOrder(pod) => lead(pod, Reason::PromotedByOrder, true, seen, now, decision),
         Verdict::Wait(reason, pod, wake) => {
             decision.wait(reason, pod);
             if let Some(at) = wake {
@@ -142,40 +181,32 @@ fn lead(
         return;
     };
     let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
-    let held = seen
-        .record
-        .is_some_and(|record| record.pod == ordinal && record.pod_uid == object.uid);
-    let recorded = if held && !by_order {
-        epoch
-    } else {
-        epoch.next()
+    // Each promotion has an epoch of its own, also one of the same pod: the write of the record is what two operators
+    // cannot both win.
+    let record = Record {
+        epoch: epoch.next(),
+        pod: ordinal,
+        pod_uid: object.uid,
+        claim_uid: pod.claim.value().map(|claim| claim.uid),
+        replid: Some(server.replid),
     };
+    let is_primary = server.role == Role::Primary;
     let ours = Guard {
+        epoch: Some(epoch),
         pod: Some((ordinal, object.uid)),
         run: Some(server.run),
-        replica: Some(true),
+        replica: Some(!is_primary),
         offset_floor: Some(server.offset),
         ..Guard::NONE
     };
-    if recorded != epoch {
-        let record = Record {
-            epoch: recorded,
-            pod: ordinal,
-            pod_uid: object.uid,
-            claim_uid: pod.claim.value().map(|claim| claim.uid),
-            replid: Some(server.replid),
-        };
-        let guard = Guard {
-            epoch: Some(epoch),
-            ..ours
-        };
-        decision.act(Verb::RecordPrimary { record, by_order }, guard, reason);
-    }
+    decision.act(Verb::RecordPrimary { record, by_order }, ours, reason);
     let guard = Guard {
-        epoch: Some(recorded),
+        epoch: Some(record.epoch),
         ..ours
     };
-    decision.act(Verb::Promote { pod: ordinal }, guard, reason);
+    if !is_primary {
+        decision.act(Verb::Promote { pod: ordinal }, guard, reason);
+    }
     let opened = Guard {
         replica: None,
         offset_floor: None,
@@ -185,10 +216,12 @@ fn lead(
         decision.act(Verb::Open { pod: ordinal }, opened, Reason::PrimaryOpened);
     }
     route(seen, ordinal, opened, decision);
-    attach_others(seen, (ordinal, object.uid), recorded, now, decision);
+    let primary = (ordinal, object.uid);
+    demote_others(seen, primary, record.epoch, now, decision);
+    attach_replicas(seen, primary, record.epoch, now, decision);
 }
 
-/// Finishes a promotion that was recorded.
+/// Opens a primary whose promotion was recorded and done.
 fn finish(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision) {
     let Some(server) = seen.server(record.pod, now, limits::DESTRUCTIVE_AGE) else {
         return;
@@ -197,22 +230,10 @@ fn finish(seen: &Observation, record: &Record, now: Tick, decision: &mut Decisio
         epoch: Some(record.epoch),
         pod: Some((record.pod, record.pod_uid)),
         run: Some(server.run),
+        replica: Some(false),
         ..Guard::NONE
     };
-    if server.role != Role::Primary {
-        let replica = Guard {
-            replica: Some(true),
-            ..guard
-        };
-        decision.act(
-            Verb::Promote { pod: record.pod },
-            replica,
-            Reason::PromotionResumed,
-        );
-    }
-    if server.port == Port::Fence {
-        decision.act(Verb::Open { pod: record.pod }, guard, Reason::PrimaryOpened);
-    }
+    decision.act(Verb::Open { pod: record.pod }, guard, Reason::PrimaryOpened);
     route(seen, record.pod, guard, decision);
 }
 
@@ -227,6 +248,13 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
         run: Some(primary.run),
         ..Guard::NONE
     };
+    demote_others(
+        seen,
+        (record.pod, record.pod_uid),
+        record.epoch,
+        now,
+        decision,
+    );
     route(seen, record.pod, guard, decision);
     if record.replid != Some(primary.replid) {
         let record = Record {
@@ -242,7 +270,7 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
             Reason::HistoryRecorded,
         );
     }
-    attach_others(
+    attach_replicas(
         seen,
         (record.pod, record.pod_uid),
         record.epoch,
@@ -306,9 +334,9 @@ const fn is_pointed_at(server: &ServerFacts, primary: Ordinal) -> bool {
     matches!(server.role, Role::Replica { upstream: Upstream::Pod(of), .. } if of.0 == primary.0)
 }
 
-/// Points servers at the primary that are not. A pointer may cost a replica its copy (a full resync empties it first), so
-/// of the replicas that hold one, only one at a time is re-pointed; a second primary is demoted at once.
-fn attach_others(
+/// Points replicas at the primary that are not. A pointer may cost a replica its copy (a full resync empties it first), so
+/// of the replicas that hold one, only one at a time is re-pointed.
+fn attach_replicas(
     seen: &Observation,
     primary: (Ordinal, PodUid),
     epoch: Epoch,
@@ -321,10 +349,10 @@ fn attach_others(
             && !server.follows(primary.0)
     });
     for (ordinal, uid, server) in others(seen, primary.0, now) {
-        if is_pointed_at(server, primary.0) {
+        if is_pointed_at(server, primary.0) || server.role == Role::Primary {
             continue;
         }
-        if server.port == Port::Client && server.role != Role::Primary {
+        if server.port == Port::Client {
             if away {
                 decision.wait(Reason::WaitingForSync, Some(ordinal));
                 continue;
@@ -332,6 +360,21 @@ fn attach_others(
             away = true;
         }
         attach(ordinal, uid, server, primary, epoch, decision);
+    }
+}
+
+/// Servers that act as primary beside the recorded one are made its replicas at once.
+fn demote_others(
+    seen: &Observation,
+    primary: (Ordinal, PodUid),
+    epoch: Epoch,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    for (ordinal, uid, server) in others(seen, primary.0, now) {
+        if server.role == Role::Primary {
+            attach(ordinal, uid, server, primary, epoch, decision);
+        }
     }
 }
 

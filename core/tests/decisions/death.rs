@@ -71,6 +71,7 @@ fn the_kubelets_word_that_the_container_ended_is_enough() {
     s.silence(0, 300);
     s.object(0, |o| o.container = Container::Terminated { restarts: 0 });
     s.unlink(1, 0);
+    s.unlink(2, 0);
     assert!(promoted(&s.decide()).is_some());
 }
 
@@ -166,8 +167,8 @@ fn a_pod_that_is_gone_needs_20_seconds_of_lost_links_without_the_servers_own_wor
             ..booted(0)
         },
     );
-    s.unlink(1, 12);
-    s.unlink(2, 12);
+    s.unlink(1, 20);
+    s.unlink(2, 20);
     s.seen.primary_down_since = Some(Tick(NOW.0 - 19_000));
     assert_eq!(promoted(&s.decide()), None);
     s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));

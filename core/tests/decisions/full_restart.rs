@@ -101,5 +101,9 @@ fn a_single_pod_that_restarted_leads_again() {
     s.seen.pods.truncate(1);
     s.serve(0, booted(0));
     assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
-    assert_eq!(recorded(&s.decide()), None, "the holder is the same pod");
+    assert_eq!(
+        recorded(&s.decide()).map(|r| r.epoch),
+        Some(Epoch(2)),
+        "a new process, a new epoch"
+    );
 }

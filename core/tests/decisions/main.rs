@@ -2,6 +2,7 @@
 
 mod situation;
 
+mod adversity;
 mod death;
 mod first_primary;
 mod full_restart;

@@ -1,0 +1,240 @@
+//! Properties of every decision, tried on arbitrary observations. A case that failed once is kept in
+//! `tests/properties/regressions.txt` and tried first.
+
+mod shapes;
+mod shift;
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use wellcake_core::effects::{Danger, Decision, Effect, Lane, Verb};
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+use wellcake_core::{exec, limits, status, step};
+
+use shapes::{Case, NOW, any_case, arbitrary, converged};
+
+fn config(cases: u32) -> ProptestConfig {
+    ProptestConfig {
+        cases,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(
+            "tests/properties/regressions.txt",
+        ))),
+        ..ProptestConfig::default()
+    }
+}
+
+fn decide(case: &Case) -> Decision {
+    step(&case.spec, &case.seen, &case.hints, NOW)
+}
+
+fn promotions(decision: &Decision) -> impl Iterator<Item = (Ordinal, Reason)> {
+    decision.effects.iter().filter_map(|e| match e.verb {
+        Verb::Promote { pod } => Some((pod, e.reason)),
+        _ => None,
+    })
+}
+
+fn fresh(case: &Case, pod: Ordinal) -> Option<&ServerFacts> {
+    case.seen.server(pod, NOW, limits::DESTRUCTIVE_AGE)
+}
+
+/// Whether the recorded primary was seen to take writes.
+fn recorded_serves(case: &Case) -> bool {
+    case.seen.record.is_some_and(|record| {
+        fresh(case, record.pod).is_some_and(|s| s.pod_uid == record.pod_uid && s.serves_writes())
+    })
+}
+
+/// A server with a usable copy: in memory since it was in sync, or loaded behind the fence.
+fn holds_usable_data(server: &ServerFacts) -> bool {
+    let loaded = matches!(server.role, Role::Replica { syncing: false, .. })
+        && server.port == Port::Fence
+        && !server.loading;
+    server.keys > 0 && (loaded || (server.port == Port::Client && server.is_synced_replica()))
+}
+
+/// Visible servers of pods whose object is seen too.
+fn visible(case: &Case) -> impl Iterator<Item = (Ordinal, &ServerFacts)> {
+    case.seen.ordinals().filter_map(|(ordinal, pod)| {
+        let uid = pod.object.value()?.uid;
+        let server = fresh(case, ordinal)?;
+        (server.pod_uid == uid).then_some((ordinal, server))
+    })
+}
+
+/// Whether a pod might hold data that nobody has looked at.
+fn is_unknown(case: &Case, ordinal: Ordinal, pod: &PodFacts) -> bool {
+    let looked_at = visible(case).any(|(n, server)| n == ordinal && !server.loading);
+    let never_started = match pod.object {
+        Known::Absent => true,
+        Known::Seen(object) => matches!(object.value.container, Container::Waiting),
+        Known::Maybe { .. } => false,
+    };
+    let blank = match pod.claim {
+        Known::Absent => true,
+        Known::Seen(claim) => claim.value.younger_than_cluster,
+        Known::Maybe { .. } => false,
+    };
+    !looked_at && !(never_started && (blank || !case.spec.persistence.claims))
+}
+
+fn safety(decision: &Decision) -> Vec<Effect> {
+    exec::lane(decision, Lane::Safety).copied().collect()
+}
+
+proptest! {
+    #![proptest_config(config(4_000))]
+
+    /// No observation makes a decision or the status that follows from it panic, and the same input gives the same answer.
+    #[test]
+    fn every_observation_has_a_decision_and_the_same_one_each_time(case in arbitrary()) {
+        let decision = decide(&case);
+        prop_assert_eq!(&decision, &decide(&case));
+        let told = status::facts(&case.spec, &case.seen, &decision, NOW);
+        prop_assert_eq!(told, status::facts(&case.spec, &case.seen, &decision, NOW));
+    }
+
+    /// Only differences of time matter.
+    #[test]
+    fn a_later_clock_moves_the_wake_up_and_nothing_else(case in any_case(), by in 0u64..1_000_000_000) {
+        let decision = decide(&case);
+        let moved = shift::later(&case, by);
+        let after = step(&moved.spec, &moved.seen, &moved.hints, Tick(NOW.0 + by));
+        prop_assert_eq!(after.wake, decision.wake.map(|at| Tick(at.0 + by)));
+        prop_assert_eq!(after.effects, decision.effects);
+        prop_assert_eq!(after.waits, decision.waits);
+        prop_assert_eq!(after.refusals, decision.refusals);
+    }
+
+    /// What is as the spec asks is left alone, without a later look.
+    #[test]
+    fn a_converged_cluster_needs_nothing(case in converged()) {
+        let decision = decide(&case);
+        prop_assert_eq!(&decision, &Decision::default());
+        let told = status::facts(&case.spec, &case.seen, &decision, NOW);
+        prop_assert!(told.ready_condition.0 && told.available.0 && !told.degraded.0 && !told.progressing.0);
+    }
+
+    /// One promotion at a time, and none beside a primary that serves.
+    #[test]
+    fn at_most_one_promotion_and_none_beside_a_serving_primary(case in any_case()) {
+        let count = promotions(&decide(&case)).count();
+        prop_assert!(count <= usize::from(!recorded_serves(&case)));
+    }
+
+    /// A re-pointing may cost a replica its copy, so copies are re-pointed one by one.
+    #[test]
+    fn at_most_one_copy_is_repointed_at_a_time(case in any_case()) {
+        let decision = decide(&case);
+        let repointed = decision.effects.iter().filter(|e| match e.verb {
+            Verb::Follow { pod, .. } => fresh(&case, pod)
+                .is_some_and(|s| s.port == Port::Client && s.role != Role::Primary),
+            _ => false,
+        });
+        prop_assert!(repointed.count() <= 1);
+    }
+
+    /// A server that is loading, or behind another that can be seen to hold more of the same history, is not promoted.
+    #[test]
+    fn a_promotion_takes_the_longest_part_of_its_history_in_sight(case in any_case()) {
+        for (pod, reason) in promotions(&decide(&case)) {
+            if matches!(reason, Reason::PromotedByOrder) || UNCHECKED.contains(&reason) {
+                continue;
+            }
+            let chosen = fresh(&case, pod).copied();
+            prop_assert!(chosen.is_some(), "never a server that was not seen");
+            let Some(chosen) = chosen else { continue };
+            prop_assert!(!chosen.loading);
+            for (other, server) in visible(&case).filter(|(n, _)| *n != pod) {
+                let same = server.replid == chosen.replid && chosen.replid.0 != OVERFLOW;
+                prop_assert!(
+                    !(same && holds_usable_data(server) && server.offset > chosen.offset),
+                    "{:?} holds more than {:?}", other, pod
+                );
+            }
+        }
+    }
+
+    /// An empty server leads only when every pod that might hold data was looked at and holds none.
+    #[test]
+    fn an_empty_server_leads_only_when_nothing_is_left_anywhere(case in any_case()) {
+        for (pod, reason) in promotions(&decide(&case)) {
+            let Some(chosen) = fresh(&case, pod).copied() else { continue };
+            let empty = chosen.port == Port::Fence && chosen.keys == 0;
+            if !empty || matches!(reason, Reason::PromotedByOrder) || UNCHECKED.contains(&reason) {
+                continue;
+            }
+            for (other, facts) in case.seen.ordinals().filter(|(n, _)| *n != pod) {
+                prop_assert!(!is_unknown(&case, other, facts), "nobody looked at {:?}", other);
+                let full = visible(&case).any(|(n, server)| n == other && server.keys > 0);
+                // A server of the chosen one's own history was compared by offset.
+                let compared = visible(&case).any(|(n, server)| n == other && server.replid == chosen.replid);
+                prop_assert!(!full || compared, "{:?} holds data", other);
+            }
+        }
+    }
+
+    /// What could do harm is bound to the process and the promotion that it was planned for.
+    #[test]
+    fn what_could_do_harm_names_pod_process_and_epoch(case in any_case()) {
+        for effect in decide(&case).effects.iter().filter(|e| e.verb.danger() != Danger::Free) {
+            let guard = effect.guard;
+            prop_assert!(guard.pod.is_some() && guard.run.is_some() && guard.epoch.is_some(), "{:?}", effect);
+        }
+    }
+
+    /// A cluster that is being deleted is left alone.
+    #[test]
+    fn a_cluster_that_is_being_deleted_is_left_alone(mut case in any_case()) {
+        case.spec.deleting = true;
+        prop_assert_eq!(decide(&case), Decision::default());
+    }
+
+    /// What was forgotten or made up about earlier failures never changes what safety needs.
+    #[test]
+    fn safety_does_not_depend_on_hints(case in any_case()) {
+        let forgotten = Case { hints: Hints::default(), ..case.clone() };
+        prop_assert_eq!(safety(&decide(&case)), safety(&decide(&forgotten)));
+    }
+
+    /// The first effect of a decision that names a new primary is the record of it.
+    #[test]
+    fn a_new_primary_is_recorded_before_it_is_promoted(case in any_case()) {
+        let effects = safety(&decide(&case));
+        let Some(at) = effects.iter().position(|e| matches!(e.verb, Verb::Promote { .. })) else { return Ok(()) };
+        let Verb::Promote { pod } = effects[at].verb else { return Ok(()) };
+        let known = case.seen.record.is_some_and(|record| record.pod == pod);
+        let announced = effects[..at].iter().any(|e| matches!(e.verb, Verb::RecordPrimary { record, .. } if record.pod == pod));
+        prop_assert!(known || announced);
+    }
+}
+
+/// Reasons of promotions whose data was compared by an earlier decision, the one that wrote the record.
+const UNCHECKED: [Reason; 1] = [Reason::PromotionResumed];
+
+/// Bounded time: the largest cluster that the schema allows, with every pod in an arbitrary state.
+#[test]
+fn a_decision_on_a_hundred_pods_takes_milliseconds() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    let mut runner = TestRunner::deterministic();
+    for _ in 0..50 {
+        let mut case = shapes::damaged()
+            .new_tree(&mut runner)
+            .expect("a case")
+            .current();
+        let few: Vec<_> = case.seen.pods.iter().copied().collect();
+        case.seen.pods = few
+            .into_iter()
+            .cycle()
+            .take(usize::from(limits::MAX_PODS))
+            .collect();
+        case.spec.pods = limits::MAX_PODS;
+        let start = std::time::Instant::now();
+        let decision = decide(&case);
+        assert!(
+            start.elapsed() < std::time::Duration::from_millis(50),
+            "{decision:?}"
+        );
+    }
+}

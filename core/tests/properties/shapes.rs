@@ -1,0 +1,504 @@
+//! Observations of any shape: wholly arbitrary ones, and damaged ones of a cluster that was well.
+//!
+//! Identities come from small sets, so that equal ones meet; ages lie on both sides of every threshold.
+
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use wellcake_core::facts::*;
+use wellcake_crds::v1beta1::{Profile, Topology};
+
+/// The moment of every decision.
+pub const NOW: Tick = Tick(1_000_000);
+
+/// A spec with an observation and hints.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub spec: SpecFacts,
+    pub seen: Observation,
+    pub hints: Hints,
+}
+
+/// A moment before (rarely after) the decision.
+fn tick() -> impl Strategy<Value = Tick> {
+    prop_oneof![
+        6 => (0u64..1_500).prop_map(|age| Tick(NOW.0 - age)),
+        3 => (1_500u64..70_000).prop_map(|age| Tick(NOW.0 - age)),
+        1 => (0u64..5_000).prop_map(|ahead| Tick(NOW.0 + ahead)),
+    ]
+}
+
+fn known<T: Copy + std::fmt::Debug + 'static>(
+    value: impl Strategy<Value = T> + Clone + 'static,
+) -> impl Strategy<Value = Known<T>> {
+    let seen = (tick(), value).prop_map(|(at, value)| Stamped { at, value });
+    prop_oneof![
+        1 => Just(Known::Absent),
+        1 => (tick(), option::of(seen.clone())).prop_map(|(since, last)| Known::Maybe { since, last }),
+        6 => seen.prop_map(Known::Seen),
+    ]
+}
+
+fn replid() -> impl Strategy<Value = Replid> + Clone {
+    prop_oneof![
+        5 => Just(Replid(1)),
+        3 => (2u16..5).prop_map(Replid),
+        1 => Just(Replid(OVERFLOW)),
+    ]
+}
+
+fn offset() -> impl Strategy<Value = Offset> + Clone {
+    prop_oneof![
+        1 => Just(Offset(0)),
+        1 => Just(Offset(1)),
+        6 => (990u64..1_010).prop_map(Offset),
+        1 => any::<u64>().prop_map(Offset),
+    ]
+}
+
+fn link() -> impl Strategy<Value = Link> + Clone {
+    prop_oneof![
+        Just(Link::Up),
+        prop_oneof![Just(0u32), 1u32..40, any::<u32>()].prop_map(|seconds| Link::Down { seconds }),
+        Just(Link::Never),
+    ]
+}
+
+fn upstream() -> impl Strategy<Value = Upstream> + Clone {
+    prop_oneof![
+        1 => Just(Upstream::Nobody),
+        5 => (0u8..5).prop_map(|n| Upstream::Pod(Ordinal(n))),
+        1 => Just(Upstream::Other),
+    ]
+}
+
+fn role() -> impl Strategy<Value = Role> + Clone {
+    let replica =
+        (upstream(), link(), prop::bool::weighted(0.2)).prop_map(|(upstream, link, syncing)| {
+            Role::Replica {
+                upstream,
+                link,
+                syncing,
+            }
+        });
+    prop_oneof![1 => Just(Role::Primary), 5 => replica]
+}
+
+fn pod_uid(ordinal: u8) -> impl Strategy<Value = PodUid> + Clone {
+    let own = u16::from(ordinal);
+    prop_oneof![8 => Just(PodUid(own)), 2 => Just(PodUid(own + 40)), 1 => (0u16..5).prop_map(PodUid)]
+}
+
+fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
+    let identity = (
+        pod_uid(ordinal),
+        0u16..200,
+        prop_oneof![Just(Port::Fence), Just(Port::Client)],
+        role(),
+    );
+    let data = (
+        replid(),
+        option::of(replid()),
+        offset(),
+        prop::bool::weighted(0.15),
+        prop_oneof![2 => Just(0u32), 3 => 1u32..100, 1 => any::<u32>()],
+        prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
+    );
+    (identity, data).prop_map(
+        |((pod_uid, run, port, role), (replid, replid2, offset, loading, keys, uptime))| {
+            ServerFacts {
+                pod_uid,
+                run: RunId(run),
+                port,
+                role,
+                replid,
+                replid2,
+                offset,
+                loading,
+                keys,
+                uptime,
+            }
+        },
+    )
+}
+
+fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
+    let container = prop_oneof![
+        1 => Just(Container::Waiting),
+        4 => any::<u16>().prop_map(|restarts| Container::Running { restarts }),
+        1 => any::<u16>().prop_map(|restarts| Container::Terminated { restarts }),
+    ];
+    let label = prop_oneof![
+        Just(RoleLabel::None),
+        Just(RoleLabel::Primary),
+        Just(RoleLabel::Replica)
+    ];
+    let flags = (
+        any::<bool>(),
+        prop::bool::weighted(0.2),
+        any::<bool>(),
+        prop::bool::weighted(0.05),
+    );
+    (pod_uid(ordinal), container, label, flags).prop_map(
+        |(uid, container, label, (addressed, terminating, ready, node_out_of_service))| PodObject {
+            uid,
+            addressed,
+            terminating,
+            container,
+            label,
+            ready,
+            node_out_of_service,
+        },
+    )
+}
+
+fn claim(ordinal: u8) -> impl Strategy<Value = ClaimFacts> + Clone {
+    let own = u16::from(ordinal);
+    let uid = prop_oneof![5 => Just(ClaimUid(own)), 1 => Just(ClaimUid(own + 40))];
+    (uid, any::<bool>()).prop_map(|(uid, younger_than_cluster)| ClaimFacts {
+        uid,
+        younger_than_cluster,
+    })
+}
+
+fn reach(ordinal: u8) -> impl Strategy<Value = Reachability> + Clone {
+    let kept = prop_oneof![
+        Just(Kept::Never),
+        Just(Kept::Up),
+        tick().prop_map(|at| Kept::Closed { at }).boxed(),
+        tick().prop_map(|at| Kept::TimedOut { at }).boxed(),
+    ];
+    let fresh = prop_oneof![
+        Just(Fresh::NotTried),
+        tick().prop_map(|at| Fresh::Refused { at }).boxed(),
+        tick().prop_map(|at| Fresh::TimedOut { at }).boxed(),
+    ];
+    (pod_uid(ordinal).boxed(), kept.boxed(), fresh.boxed())
+        .prop_map(|(pod_uid, kept, fresh)| Reachability {
+            pod_uid,
+            kept,
+            fresh,
+        })
+        .boxed()
+}
+
+fn pod(ordinal: u8) -> impl Strategy<Value = PodFacts> {
+    (
+        known(object(ordinal).boxed()),
+        known(claim(ordinal).boxed()),
+        known(server(ordinal).boxed()),
+        option::of(reach(ordinal)),
+    )
+        .prop_map(|(object, claim, server, reach)| PodFacts {
+            object,
+            claim,
+            server,
+            reach,
+        })
+}
+
+fn spec() -> impl Strategy<Value = SpecFacts> {
+    let shape = (
+        prop_oneof![12 => Just(Topology::Replication), 1 => Just(Topology::Standalone), 1 => Just(Topology::Cluster)],
+        prop_oneof![Just(Profile::Cache), Just(Profile::Durable)],
+        prop_oneof![1 => Just(1u8), 1 => Just(2u8), 4 => Just(3u8), 1 => 0u8..7],
+        (any::<bool>(), any::<bool>(), any::<bool>()),
+    );
+    let asked = (
+        option::weighted(0.05, Just(Unserved::Tls)),
+        option::weighted(
+            0.1,
+            (0u8..4, 0u32..4).prop_map(|(pod, epoch)| PromoteOrder {
+                pod: Ordinal(pod),
+                epoch: Epoch(epoch),
+            }),
+        ),
+        prop::bool::weighted(0.1),
+        prop::bool::weighted(0.05),
+    );
+    (shape, asked).prop_map(
+        |(
+            (topology, profile, pods, (aof, rdb, claims)),
+            (unserved, promote, requests, deleting),
+        )| {
+            SpecFacts {
+                generation: 1,
+                topology,
+                profile,
+                pods,
+                persistence: Persistence { aof, rdb, claims },
+                unserved,
+                promote,
+                failover_asked: requests,
+                restart_asked: requests,
+                rotation_asked: requests,
+                deleting,
+            }
+        },
+    )
+}
+
+fn record() -> impl Strategy<Value = Record> {
+    (
+        prop_oneof![1u32..4, any::<u32>()],
+        0u8..4,
+        option::of(0u16..4),
+        option::of(replid()),
+    )
+        .prop_flat_map(|(epoch, pod, claim, replid)| {
+            pod_uid(pod).prop_map(move |pod_uid| Record {
+                epoch: Epoch(epoch),
+                pod: Ordinal(pod),
+                pod_uid,
+                claim_uid: claim.map(ClaimUid),
+                replid,
+            })
+        })
+}
+
+fn objects() -> impl Strategy<Value = ObjectFacts> {
+    let state = prop_oneof![
+        12 => Just(ObjectState::Matches),
+        1 => Just(ObjectState::Differs),
+        1 => Just(ObjectState::NeedsRoll),
+        1 => Just(ObjectState::Foreign),
+        1 => Just(ObjectState::Superfluous),
+        1 => Just(ObjectState::NotWanted),
+    ];
+    let password = prop_oneof![
+        8 => Just(PasswordSource::Usable),
+        1 => Just(PasswordSource::SecretMissing),
+        1 => Just(PasswordSource::KeyMissing),
+        1 => Just(PasswordSource::Changed),
+    ];
+    let routes = (
+        option::of((0u8..4).prop_map(Ordinal)),
+        option::of((0u8..4).prop_map(Ordinal)),
+    );
+    (
+        vec(known(state.boxed()), 8),
+        routes,
+        0u8..8,
+        known(password.boxed()),
+    )
+        .prop_map(|(states, (client, primary), applied, password)| {
+            let mut facts = ObjectFacts::unknown(NOW);
+            for (object, state) in Object::ALL.into_iter().zip(states) {
+                facts.set(object, state);
+            }
+            facts.client_route = client;
+            facts.primary_route = primary;
+            facts.replicas_applied = applied;
+            facts.password = password;
+            facts
+        })
+}
+
+fn hints() -> impl Strategy<Value = Hints> {
+    (option::of(tick()), any::<u8>()).prop_map(|(failed_at, failures)| Hints {
+        failed_at,
+        failures,
+    })
+}
+
+/// Any observation at all.
+pub fn arbitrary() -> impl Strategy<Value = Case> {
+    let pods = (0usize..6).prop_flat_map(|n| {
+        (0..u8::try_from(n).unwrap_or(0))
+            .map(pod)
+            .collect::<Vec<_>>()
+    });
+    let markers = (
+        option::of(tick()),
+        option::of(offset()),
+        option::of(reach(0)),
+    );
+    (
+        spec(),
+        option::of(record()),
+        markers,
+        objects(),
+        pods,
+        hints(),
+    )
+        .prop_map(|(spec, record, markers, objects, pods, hints)| Case {
+            spec,
+            hints,
+            seen: Observation {
+                record,
+                primary_down_since: markers.0,
+                primary_offset: markers.1,
+                objects,
+                pods: pods.into_iter().collect(),
+                former_primary: markers.2,
+            },
+        })
+}
+
+/// A cluster in which all is as the spec asks, whoever leads.
+pub fn converged() -> impl Strategy<Value = Case> {
+    (
+        1u8..7,
+        any::<prop::sample::Index>(),
+        any::<bool>(),
+        1_000u64..10_000,
+        vec(0u64..1_500, 6),
+    )
+        .prop_map(|(pods, leader, durable, offset, ages)| {
+            let leader = u8::try_from(leader.index(usize::from(pods))).unwrap_or(0);
+            steady(pods, Ordinal(leader), durable, Offset(offset), &ages)
+        })
+}
+
+fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]) -> Case {
+    let spec = SpecFacts {
+        generation: 1,
+        topology: Topology::Replication,
+        profile: if durable {
+            Profile::Durable
+        } else {
+            Profile::Cache
+        },
+        pods,
+        persistence: Persistence {
+            aof: durable,
+            rdb: durable,
+            claims: true,
+        },
+        unserved: None,
+        promote: None,
+        failover_asked: false,
+        restart_asked: false,
+        rotation_asked: false,
+        deleting: false,
+    };
+    let mut objects = ObjectFacts::unknown(NOW);
+    for object in Object::ALL {
+        objects.set(object, Known::seen(NOW, ObjectState::Matches));
+    }
+    objects.client_route = Some(leader);
+    objects.primary_route = Some(leader);
+    objects.replicas_applied = pods;
+    objects.password = Known::seen(NOW, PasswordSource::Usable);
+    let at = |n: u8| Tick(NOW.0 - ages.get(usize::from(n)).copied().unwrap_or(0));
+    Case {
+        spec,
+        hints: Hints::default(),
+        seen: Observation {
+            record: Some(Record {
+                epoch: Epoch(1),
+                pod: leader,
+                pod_uid: PodUid(u16::from(leader.0)),
+                claim_uid: Some(ClaimUid(u16::from(leader.0))),
+                replid: Some(Replid(1)),
+            }),
+            primary_down_since: None,
+            primary_offset: Some(offset),
+            objects,
+            pods: (0..pods)
+                .map(|n| steady_pod(n, leader, offset, at(n)))
+                .collect(),
+            former_primary: None,
+        },
+    }
+}
+
+fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
+    let leads = n == leader.0;
+    let uid = PodUid(u16::from(n));
+    PodFacts {
+        object: Known::seen(
+            at,
+            PodObject {
+                uid,
+                addressed: true,
+                terminating: false,
+                container: Container::Running { restarts: 0 },
+                label: if leads {
+                    RoleLabel::Primary
+                } else {
+                    RoleLabel::Replica
+                },
+                ready: true,
+                node_out_of_service: false,
+            },
+        ),
+        claim: Known::seen(
+            at,
+            ClaimFacts {
+                uid: ClaimUid(u16::from(n)),
+                younger_than_cluster: true,
+            },
+        ),
+        server: Known::seen(
+            at,
+            ServerFacts {
+                pod_uid: uid,
+                run: RunId(u16::from(n)),
+                port: Port::Client,
+                role: if leads {
+                    Role::Primary
+                } else {
+                    Role::Replica {
+                        upstream: Upstream::Pod(leader),
+                        link: Link::Up,
+                        syncing: false,
+                    }
+                },
+                replid: Replid(1),
+                replid2: None,
+                offset,
+                loading: false,
+                keys: 10,
+                uptime: 1_000,
+            },
+        ),
+        reach: Some(Reachability {
+            pod_uid: uid,
+            kept: Kept::Up,
+            fresh: Fresh::NotTried,
+        }),
+    }
+}
+
+/// A cluster that was well, with parts of it replaced by arbitrary ones.
+pub fn damaged() -> impl Strategy<Value = Case> {
+    let damage = |n: u8| {
+        (
+            option::weighted(0.3, known(object(n).boxed())),
+            option::weighted(0.1, known(claim(n).boxed())),
+            option::weighted(0.6, known(server(n).boxed())),
+            option::weighted(0.3, option::of(reach(n))),
+        )
+    };
+    let damages = (0..6).map(damage).collect::<Vec<_>>();
+    let around = (
+        option::weighted(0.3, spec()),
+        option::weighted(0.3, option::of(record())),
+        option::of(tick()),
+        option::of(offset()),
+        option::weighted(0.1, objects()),
+        hints(),
+    );
+    (converged(), damages, around).prop_map(|(mut case, damages, around)| {
+        for (pod, (object, claim, server, reach)) in case.seen.pods.iter_mut().zip(damages) {
+            pod.object = object.unwrap_or(pod.object);
+            pod.claim = claim.unwrap_or(pod.claim);
+            pod.server = server.unwrap_or(pod.server);
+            pod.reach = reach.unwrap_or(pod.reach);
+        }
+        let (spec, record, down, offset, objects, hints) = around;
+        case.spec = spec.unwrap_or(case.spec);
+        case.seen.record = record.unwrap_or(case.seen.record);
+        case.seen.primary_down_since = down;
+        case.seen.primary_offset = offset;
+        case.seen.objects = objects.unwrap_or(case.seen.objects);
+        case.hints = hints;
+        case
+    })
+}
+
+/// Both kinds.
+pub fn any_case() -> impl Strategy<Value = Case> {
+    prop_oneof![1 => arbitrary().boxed(), 3 => damaged().boxed()]
+}
