@@ -1,1 +1,20 @@
-//! Placeholder of the crate's documentation.
+//! A small simulated world around the real decisions: pods with Valkey servers, an API server, clients that remember what
+//! was acknowledged, and operators that run [`wellcake_core::step`] and [`wellcake_core::exec::admit`].
+//!
+//! * [`history`]: a data set with its replication history;
+//! * [`world`]: the world as a value;
+//! * [`servers`]: what Valkey does;
+//! * [`operator`]: what an operator sees and does;
+//! * [`actions`]: everything that can happen;
+//! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
+//! * [`random`]: long runs with faults from a seed;
+//! * [`search`]: every order of few events at small scope.
+
+pub mod actions;
+pub mod history;
+pub mod invariants;
+pub mod operator;
+pub mod random;
+pub mod search;
+pub mod servers;
+pub mod world;

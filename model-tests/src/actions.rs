@@ -1,0 +1,342 @@
+//! Everything that can happen in the world.
+
+use wellcake_core::exec::Authority;
+use wellcake_core::facts::{Container, Millis, Ordinal, PodUid, RoleLabel, Tick};
+
+use crate::invariants::{self, Violation};
+use crate::operator::{self, Brain, LEASE, Operator};
+use crate::world::{Disk, World, Zombie};
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// An operator gets the newest from the API server.
+    Watch(usize),
+    /// An operator polls a pod; the answer may be lost.
+    Poll {
+        /// The operator.
+        operator: usize,
+        /// The pod.
+        pod: usize,
+        /// Whether no answer arrives in time.
+        lost: bool,
+    },
+    /// An operator gets the newest from everything.
+    Look(usize),
+    /// An operator decides.
+    Decide(usize),
+    /// An operator does one effect.
+    Execute(usize),
+    /// A moment of replication of one pod.
+    Replicate(usize),
+    /// A client writes.
+    Write,
+    /// Time passes.
+    Advance(u64),
+    /// The kubelet starts the container of a pod again.
+    Start(usize),
+    /// The StatefulSet controller makes a pod that is missing.
+    Recreate(usize),
+    /// The kubelet reports the state of a container.
+    Report(usize),
+    /// A server saves a snapshot.
+    Snapshot(usize),
+    /// A server process is killed.
+    Kill(usize),
+    /// A pod is deleted and its server ends in order.
+    Delete(usize),
+    /// A pod is deleted by force; its server lives on where nobody sees it.
+    DeleteByForce(usize),
+    /// Processes whose pods are gone end.
+    Reap,
+    /// A server stops doing anything.
+    Freeze(usize),
+    /// It goes on.
+    Thaw(usize),
+    /// Operators cannot reach a pod.
+    Hide(usize),
+    /// They can again.
+    Show(usize),
+    /// A replica cannot reach its primary.
+    Cut(usize),
+    /// It can again.
+    Join(usize),
+    /// An operator process is killed and starts again.
+    Crash(usize),
+    /// An operator takes the lease, if it is free.
+    Elect(usize),
+}
+
+impl Action {
+    /// Whether it is a fault.
+    pub const fn is_fault(self) -> bool {
+        matches!(
+            self,
+            Self::Kill(_)
+                | Self::Delete(_)
+                | Self::DeleteByForce(_)
+                | Self::Freeze(_)
+                | Self::Hide(_)
+                | Self::Cut(_)
+                | Self::Crash(_)
+                | Self::Poll { lost: true, .. }
+        )
+    }
+}
+
+impl World {
+    /// Lets something happen and judges the result. Answers what is worth telling.
+    pub fn apply(&mut self, action: Action, brain: Brain) -> Result<String, Violation> {
+        let mut told = String::new();
+        match action {
+            Action::Watch(o) => self.refresh(o),
+            Action::Poll {
+                operator,
+                pod,
+                lost,
+            } => {
+                self.poll(operator, pod, lost);
+                self.probe_former(operator);
+            }
+            Action::Look(o) => {
+                self.refresh(o);
+                for n in 0..self.pods.len() {
+                    self.poll(o, n, false);
+                }
+                self.probe_former(o);
+            }
+            Action::Decide(o) => {
+                if let Some(decision) = self.decide(o, brain)? {
+                    told = summary(&decision);
+                }
+            }
+            Action::Execute(o) => told = self.execute(o)?,
+            Action::Replicate(n) => self.replicate(n)?,
+            Action::Write => {
+                self.write();
+                invariants::one_writer_per_epoch(self)?;
+            }
+            Action::Advance(ms) => {
+                self.now = self.now.after(Millis(ms));
+                self.ping();
+            }
+            other => self.happen(other),
+        }
+        Ok(told)
+    }
+
+    fn refresh(&mut self, o: usize) {
+        self.watch(o);
+        let until = self.now.after(LEASE);
+        let now = self.now;
+        let Some(operator) = self.operators.get_mut(o) else {
+            return;
+        };
+        if let Authority::Leader { epoch, .. } = operator.authority
+            && operator.authority.holds(now)
+        {
+            operator.authority = Authority::Leader {
+                epoch,
+                valid_until: until,
+            };
+            self.lease_until = until;
+        }
+    }
+
+    fn happen(&mut self, action: Action) {
+        match action {
+            Action::Start(n) => self.start(n),
+            Action::Recreate(n) => self.recreate(n),
+            Action::Report(n) => self.report(n),
+            Action::Snapshot(n) => self.snapshot(n),
+            Action::Kill(n) => {
+                self.end(n, false);
+            }
+            Action::Delete(n) => {
+                self.end(n, true);
+                self.remove(n);
+            }
+            Action::DeleteByForce(n) => self.abandon(n),
+            Action::Reap => self.zombies.clear(),
+            Action::Freeze(n) => {
+                let now = self.now;
+                if let Some(process) = self.process(n) {
+                    process.frozen = process.frozen.or(Some(now));
+                }
+            }
+            Action::Thaw(n) => {
+                if let Some(process) = self.process(n) {
+                    process.frozen = None;
+                }
+            }
+            Action::Hide(n) | Action::Show(n) => {
+                if let Some(pod) = self.pods.get_mut(n) {
+                    pod.hidden = matches!(action, Action::Hide(_));
+                }
+            }
+            Action::Cut(n) | Action::Join(n) => {
+                if let Some(pod) = self.pods.get_mut(n) {
+                    pod.cut = matches!(action, Action::Cut(_));
+                }
+            }
+            Action::Crash(o) => {
+                let fresh = Operator::new(self, false);
+                if let Some(operator) = self.operators.get_mut(o) {
+                    *operator = fresh;
+                }
+            }
+            Action::Elect(o) => self.elect(o),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, n: usize) {
+        let Some(pod) = self.pods.get(n).filter(|p| p.exists && p.process.is_none()) else {
+            return;
+        };
+        let disk = pod.disk.clone();
+        let process = self.boot(disk.as_ref());
+        if let Some(pod) = self.pods.get_mut(n) {
+            pod.process = Some(process);
+            pod.restarts = pod.restarts.saturating_add(1);
+        }
+    }
+
+    fn recreate(&mut self, n: usize) {
+        let Some(pod) = self.pods.get(n).filter(|p| !p.exists) else {
+            return;
+        };
+        // A volume is attached to one node only.
+        let held = self.disk != Disk::None && self.zombies.iter().any(|z| z.ordinal.index() == n);
+        if held {
+            return;
+        }
+        let free = !self.zombies.iter().any(|z| z.addr == pod.addr);
+        let (old, disk) = (pod.addr, pod.disk.clone());
+        let uid = PodUid(self.id());
+        // Every second address is used again.
+        let addr = if free && uid.0 % 2 == 0 {
+            old
+        } else {
+            self.id()
+        };
+        let process = self.boot(disk.as_ref());
+        if let Some(pod) = self.pods.get_mut(n) {
+            pod.exists = true;
+            pod.uid = uid;
+            pod.addr = addr;
+            pod.restarts = 0;
+            pod.reported = Container::Running { restarts: 0 };
+            pod.label = RoleLabel::None;
+            pod.process = Some(process);
+            pod.hidden = false;
+            pod.cut = false;
+        }
+    }
+
+    fn report(&mut self, n: usize) {
+        if let Some(pod) = self.pods.get_mut(n) {
+            pod.reported = operator::container(pod.process.as_ref(), pod.restarts);
+        }
+    }
+
+    fn snapshot(&mut self, n: usize) {
+        if self.disk != Disk::Rdb {
+            return;
+        }
+        if let Some(pod) = self.pods.get_mut(n)
+            && let Some(process) = pod.process.as_ref().filter(|p| p.frozen.is_none())
+        {
+            pod.disk = Some(process.data.clone());
+        }
+    }
+
+    /// Ends the process of a pod.
+    fn end(&mut self, n: usize, orderly: bool) {
+        let disk = self.disk;
+        if let Some(pod) = self.pods.get_mut(n)
+            && let Some(process) = pod.process.take()
+        {
+            let orderly = orderly && process.frozen.is_none();
+            pod.disk = operator::left_behind(disk, &process, pod.disk.take(), orderly);
+            if self.connection == Some(process.run) {
+                self.connection = None;
+            }
+        }
+    }
+
+    fn remove(&mut self, n: usize) {
+        let ephemeral = self.disk == Disk::None;
+        if let Some(pod) = self.pods.get_mut(n) {
+            pod.exists = false;
+            if ephemeral {
+                pod.disk = None;
+            }
+        }
+    }
+
+    fn abandon(&mut self, n: usize) {
+        let Some(pod) = self.pods.get_mut(n).filter(|p| p.exists) else {
+            return;
+        };
+        let ordinal = Ordinal(u8::try_from(n).unwrap_or(u8::MAX));
+        if let Some(process) = pod.process.take() {
+            self.zombies.push(Zombie {
+                ordinal,
+                uid: pod.uid,
+                addr: pod.addr,
+                process,
+            });
+        }
+        self.remove(n);
+    }
+
+    fn elect(&mut self, o: usize) {
+        let free = self.now >= self.lease_until;
+        let until = self.now.after(LEASE);
+        let Some(operator) = self.operators.get_mut(o) else {
+            return;
+        };
+        if free {
+            operator.authority = Authority::Leader {
+                epoch: 2,
+                valid_until: until,
+            };
+            self.lease_until = until;
+        }
+    }
+
+    /// Whether an operator may act.
+    pub fn leader(&self) -> Option<usize> {
+        self.operators
+            .iter()
+            .position(|operator| operator.authority.holds(self.now))
+    }
+
+    /// Milliseconds since the start.
+    pub fn age(&self) -> u64 {
+        self.now.since(Tick(1_000_000)).0
+    }
+}
+
+/// A decision in one line.
+pub fn summary(decision: &wellcake_core::effects::Decision) -> String {
+    let effects: Vec<String> = decision
+        .effects
+        .iter()
+        .map(|effect| format!("{:?} ({:?})", effect.verb, effect.reason))
+        .collect();
+    let notes = |notes: &[wellcake_core::effects::Note]| {
+        notes
+            .iter()
+            .map(|note| format!("{:?} {:?}", note.reason, note.pod.map(|pod| pod.0)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    format!(
+        "do [{}] wait [{}] refuse [{}]",
+        effects.join("; "),
+        notes(&decision.waits),
+        notes(&decision.refusals)
+    )
+}

@@ -1,0 +1,211 @@
+//! What must hold. Each function judges the truth of the world; its first sentence is the invariant.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use wellcake_core::effects::Decision;
+use wellcake_core::facts::{Observation, PodUid, Port};
+use wellcake_core::{limits, status};
+
+use crate::history::{Data, Write};
+use crate::world::{Process, World};
+
+/// An invariant that did not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Name of the invariant.
+    pub invariant: &'static str,
+    /// What was seen.
+    pub seen: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.seen)
+    }
+}
+
+/// An empty answer, or a violation of the named invariant.
+fn require(
+    holds: bool,
+    invariant: &'static str,
+    seen: impl FnOnce() -> String,
+) -> Result<(), Violation> {
+    if holds {
+        Ok(())
+    } else {
+        Err(Violation {
+            invariant,
+            seen: seen(),
+        })
+    }
+}
+
+/// S1: under one epoch at most one pod acknowledges writes.
+pub fn one_writer_per_epoch(world: &World) -> Result<(), Violation> {
+    let mut writers: BTreeMap<u32, PodUid> = BTreeMap::new();
+    for ack in &world.acks {
+        let first = *writers.entry(ack.epoch).or_insert(ack.pod);
+        require(first == ack.pod, "S1 one writer per epoch", || {
+            format!(
+                "pods {first:?} and {:?} acknowledged under epoch {}",
+                ack.pod, ack.epoch
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// S2: a full copy never replaces data by data that lacks an acknowledged write which it holds and which no promotion has
+/// given up.
+pub fn full_copy_keeps_what_is_owed(
+    world: &World,
+    victim: &Data,
+    source: &Data,
+) -> Result<(), Violation> {
+    let lost: Vec<Write> = world
+        .owed()
+        .filter(|write| victim.holds(*write) && !source.holds(*write))
+        .collect();
+    require(lost.is_empty(), "S2 never destroy the last copy", || {
+        format!("the source of a full copy lacks {lost:?}")
+    })
+}
+
+/// What is checked right before a promotion.
+pub fn before_promotion(world: &World, o: usize, n: usize, epoch: u32) -> Result<(), Violation> {
+    let Some(pod) = world.pods.get(n) else {
+        return Ok(());
+    };
+    let Some(winner) = pod.process.as_ref() else {
+        return Ok(());
+    };
+    one_promotion_per_epoch(world, pod.uid, epoch)?;
+    no_living_primary_beside(world, pod.uid)?;
+    empty_never_wins(world, pod.uid, winner)?;
+    no_better_copy_in_sight(world, o, n, winner)
+}
+
+/// S12: two pods are never promoted under one epoch.
+fn one_promotion_per_epoch(world: &World, uid: PodUid, epoch: u32) -> Result<(), Violation> {
+    let earlier = world.promoted.get(&epoch).copied().unwrap_or(uid);
+    require(earlier == uid, "S12 one promotion at a time", || {
+        format!("{uid:?} is promoted under epoch {epoch} after {earlier:?}")
+    })
+}
+
+/// S5, death: nobody is promoted while another pod that Kubernetes knows has a primary that takes writes.
+fn no_living_primary_beside(world: &World, uid: PodUid) -> Result<(), Violation> {
+    let living = world.pods.iter().find(|pod| {
+        pod.uid != uid
+            && pod.exists
+            && pod
+                .process
+                .as_ref()
+                .is_some_and(|p| p.primary && p.port == Port::Client)
+    });
+    require(living.is_none(), "S5 death is proven", || {
+        format!("{:?} still takes writes", living.map(|pod| pod.uid))
+    })
+}
+
+/// S3: a restarted server without any owed write is never promoted while a pod, or its volume, holds one.
+fn empty_never_wins(world: &World, uid: PodUid, winner: &Process) -> Result<(), Violation> {
+    let holds_some = |data: &Data| world.owed().any(|write| data.holds(write));
+    if winner.port == Port::Client || holds_some(&winner.data) {
+        return Ok(());
+    }
+    let holder = world.pods.iter().find(|pod| {
+        let memory = pod.process.as_ref().is_some_and(|p| holds_some(&p.data));
+        // What a running server has on its volume is older than what it has in memory.
+        let volume = pod.process.is_none() && pod.disk.as_ref().is_some_and(holds_some);
+        pod.uid != uid && (memory || volume)
+    });
+    require(holder.is_none(), "S3 empty never wins", || {
+        format!("{:?} holds acknowledged writes", holder.map(|pod| pod.uid))
+    })
+}
+
+/// S5, choice: the winner lacks no owed write that a healthy server which the operator can reach holds on top of all that the
+/// winner holds.
+fn no_better_copy_in_sight(
+    world: &World,
+    o: usize,
+    n: usize,
+    winner: &Process,
+) -> Result<(), Violation> {
+    let extra = |data: &Data| {
+        let more = world.owed().any(|w| data.holds(w) && !winner.data.holds(w));
+        let all = world.owed().all(|w| data.holds(w) || !winner.data.holds(w));
+        more && all
+    };
+    let operator = world.operators.get(o);
+    let better = world.pods.iter().enumerate().find(|(other, pod)| {
+        let in_sight = operator
+            .and_then(|op| op.pods.get(*other))
+            .and_then(|facts| facts.server.fresh(world.now, limits::DESTRUCTIVE_AGE))
+            .zip(pod.process.as_ref())
+            .is_some_and(|(seen, process)| seen.run == process.run);
+        let healthy = pod
+            .process
+            .as_ref()
+            .is_some_and(|p| p.frozen.is_none() && !p.syncing && extra(&p.data));
+        *other != n && in_sight && healthy && !pod.hidden
+    });
+    require(better.is_none(), "S5 the best copy wins", || {
+        format!("pod {:?} holds more", better.map(|(other, _)| other))
+    })
+}
+
+/// S5, account: after a promotion, what the winner lacks is charged to the faults before it.
+pub fn charge_losses(world: &mut World, n: usize) {
+    let Some(pod) = world.pods.get(n) else { return };
+    let Some(winner) = pod.process.as_ref() else {
+        return;
+    };
+    let lost: Vec<Write> = world
+        .owed()
+        .filter(|write| !winner.data.holds(*write))
+        .collect();
+    let (uid, epoch) = (pod.uid, winner.epoch);
+    world.forfeited.extend(lost);
+    world.promoted.insert(epoch, uid);
+}
+
+/// S17: the status says Available only if a primary took writes, and the Service led to it, when it was looked at.
+pub fn told_the_truth(
+    world: &World,
+    o: usize,
+    seen: &Observation,
+    decision: &Decision,
+) -> Result<(), Violation> {
+    let told = status::facts(&world.spec, seen, decision, world.now);
+    if !told.available.0 {
+        return Ok(());
+    }
+    let truth = told.primary.and_then(|pod| {
+        let operator = world.operators.get(o)?;
+        let (at, acked) = (*operator.truth.get(pod.index())?)?;
+        let recent = world.now.since(at) <= limits::FACT_AGE;
+        Some(acked && recent && operator.cache.routes[0] == Some(pod))
+    });
+    require(truth == Some(true), "S17 status tells the truth", || {
+        format!("Available with primary {:?}", told.primary)
+    })
+}
+
+/// S5, end: every acknowledged write is held by the primary of a cluster that has come to rest, unless a promotion gave it up.
+pub fn nothing_owed_is_missing(world: &World) -> Result<(), Violation> {
+    let primary = world
+        .api
+        .record
+        .and_then(|record| world.pods.get(record.pod.index()))
+        .and_then(|pod| pod.process.as_ref());
+    let missing: Vec<Write> = world
+        .owed()
+        .filter(|write| !primary.is_some_and(|p| p.data.holds(*write)))
+        .collect();
+    require(missing.is_empty(), "S5 losses are attributed", || {
+        format!("{missing:?} are gone and no promotion gave them up")
+    })
+}

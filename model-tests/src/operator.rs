@@ -1,0 +1,517 @@
+//! What an operator sees, decides and does. It runs the real decision and the real guards; only its sockets are simulated.
+
+use std::collections::BTreeMap;
+
+use wellcake_core::effects::{Decision, Effect, Lane, Route, Verb};
+use wellcake_core::exec::{self, Authority};
+use wellcake_core::facts::{
+    ClaimFacts, ClaimUid, Container, Epoch, Fresh, Hints, Kept, Known, Link, Millis, Object,
+    ObjectFacts, ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject,
+    PodUid, Port, Reachability, Record, Role, ServerFacts, SpecFacts, Tick, Upstream,
+};
+
+use crate::history::Data;
+use crate::invariants::{self, Violation};
+use crate::world::{Api, Disk, Process, World};
+
+/// How long a lease lasts after its last renewal.
+pub const LEASE: Millis = Millis(15_000);
+
+/// The decision under test: [`wellcake_core::step`], or one that is wrong on purpose.
+pub type Brain = fn(&SpecFacts, &Observation, &Hints, Tick) -> Decision;
+
+/// One operator process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Operator {
+    /// What it is entitled to.
+    pub authority: Authority,
+    /// Its watch caches: the API server as it was, and the pod objects.
+    pub cache: Api,
+    /// What it knows of pods.
+    pub pods: Vec<PodFacts>,
+    /// What the network says of each pod that it ever reached.
+    pub reach: BTreeMap<PodUid, Reachability>,
+    /// Offset of the recorded primary when it answered last as one, with the epoch of that record.
+    pub offset: Option<(Epoch, Offset)>,
+    /// Effects of the last decision that are still to be done.
+    pub queue: Vec<Effect>,
+    /// For each pod: when it was polled last, and whether it would have acknowledged a write then.
+    pub truth: Vec<Option<(Tick, bool)>>,
+}
+
+impl Operator {
+    /// A process that has just started and seen the API server, but no pod.
+    pub fn new(world: &World, leads: bool) -> Self {
+        let unknown = PodFacts {
+            object: Known::unknown(world.now),
+            claim: Known::unknown(world.now),
+            server: Known::unknown(world.now),
+            reach: None,
+        };
+        Self {
+            authority: if leads {
+                Authority::Leader {
+                    epoch: 1,
+                    valid_until: world.now.after(LEASE),
+                }
+            } else {
+                Authority::Follower
+            },
+            cache: world.api.clone(),
+            pods: vec![unknown; world.pods.len()],
+            reach: BTreeMap::new(),
+            offset: None,
+            queue: Vec::new(),
+            truth: vec![None; world.pods.len()],
+        }
+    }
+}
+
+impl World {
+    /// Operator `o` gets what the API server says now.
+    pub fn watch(&mut self, o: usize) {
+        let objects: Vec<_> = (0..self.pods.len()).map(|n| self.object(n)).collect();
+        let (api, now) = (self.api.clone(), self.now);
+        let Some(operator) = self.operators.get_mut(o) else {
+            return;
+        };
+        operator.cache = api;
+        for (facts, (object, claim)) in operator.pods.iter_mut().zip(objects) {
+            facts.claim = claim.map_or(Known::Absent, |c| Known::seen(now, c));
+            let gone = facts.object.last().map(|old| old.uid) != object.map(|new| new.uid);
+            facts.object = object.map_or(Known::Absent, |o| Known::seen(now, o));
+            if gone {
+                facts.server = object.map_or(Known::Absent, |_| Known::unknown(now));
+            }
+        }
+    }
+
+    fn object(&self, n: usize) -> (Option<PodObject>, Option<ClaimFacts>) {
+        let Some(pod) = self.pods.get(n) else {
+            return (None, None);
+        };
+        let object = pod.exists.then_some(PodObject {
+            uid: pod.uid,
+            addressed: true,
+            terminating: false,
+            container: pod.reported,
+            label: pod.label,
+            ready: true,
+            node_out_of_service: false,
+        });
+        let claim = (self.disk != Disk::None).then_some(ClaimFacts {
+            uid: ClaimUid(u16::try_from(n).unwrap_or(u16::MAX)),
+            younger_than_cluster: true,
+        });
+        (object, claim)
+    }
+
+    /// Operator `o` polls the server of pod `n`, at the address of the pod that its cache names.
+    pub fn poll(&mut self, o: usize, n: usize, dropped: bool) {
+        let now = self.now;
+        let Some(uid) = self
+            .operators
+            .get(o)
+            .and_then(|op| op.pods.get(n)?.object.value().map(|object| object.uid))
+        else {
+            return;
+        };
+        let answer = self.ask(o, n, uid, dropped);
+        let recorded = self.operators.get(o).and_then(|op| op.cache.record);
+        let Some(operator) = self.operators.get_mut(o) else {
+            return;
+        };
+        let Some(facts) = operator.pods.get_mut(n) else {
+            return;
+        };
+        let before = operator.reach.get(&uid).copied();
+        let reach = note(uid, before, &answer, now);
+        operator.reach.insert(uid, reach);
+        facts.server = match answer {
+            Answer::Server(server, truth) => {
+                if let Some(seen) = operator.truth.get_mut(n) {
+                    *seen = Some((now, truth));
+                }
+                if let Some(record) = recorded.filter(|r| r.pod_uid == uid)
+                    && server.role == Role::Primary
+                {
+                    operator.offset = Some((record.epoch, server.offset));
+                }
+                Known::seen(now, server)
+            }
+            Answer::Refused | Answer::Nothing => facts.server.failed(now),
+        };
+    }
+
+    fn ask(&self, o: usize, n: usize, uid: PodUid, dropped: bool) -> Answer {
+        let Some(pod) = self.pods.get(n) else {
+            return Answer::Nothing;
+        };
+        if dropped || pod.hidden {
+            return Answer::Nothing;
+        }
+        let (process, addr_gone) = if pod.exists && pod.uid == uid {
+            (pod.process.as_ref(), false)
+        } else {
+            let zombie = self.zombies.iter().find(|z| z.uid == uid);
+            (zombie.map(|z| &z.process), true)
+        };
+        match process {
+            Some(process) if process.frozen.is_some() => Answer::Nothing,
+            Some(process) => {
+                Answer::Server(self.facts(o, uid, process), process.acks() && !addr_gone)
+            }
+            None => Answer::Refused,
+        }
+    }
+
+    fn facts(&self, o: usize, uid: PodUid, process: &Process) -> ServerFacts {
+        let role = if process.primary {
+            Role::Primary
+        } else {
+            Role::Replica {
+                upstream: self.upstream(o, process.upstream),
+                link: match process.unlinked_at {
+                    _ if process.linked => Link::Up,
+                    Some(at) => Link::Down {
+                        seconds: u32::try_from(self.now.since(at).0 / 1000).unwrap_or(u32::MAX),
+                    },
+                    None => Link::Never,
+                },
+                syncing: process.syncing,
+            }
+        };
+        ServerFacts {
+            pod_uid: uid,
+            run: process.run,
+            port: process.port,
+            role,
+            replid: process.data.replid,
+            replid2: process.data.before.map(|(replid, _)| replid),
+            offset: process.data.offset(process.primary),
+            loading: false,
+            keys: u32::try_from(process.data.log.len()).unwrap_or(u32::MAX),
+            uptime: u32::try_from(self.now.since(process.started).0 / 1000).unwrap_or(u32::MAX),
+        }
+    }
+
+    /// What an address means to operator `o`: the pod that has it by the operator's cache.
+    fn upstream(&self, o: usize, addr: Option<u16>) -> Upstream {
+        let Some(addr) = addr else {
+            return Upstream::Nobody;
+        };
+        let known = self.operators.get(o).and_then(|op| {
+            op.pods.iter().position(|facts| {
+                let uid = facts.object.value().map(|object| object.uid);
+                self.pods
+                    .iter()
+                    .any(|pod| Some(pod.uid) == uid && pod.addr == addr && pod.exists)
+            })
+        });
+        known
+            .and_then(|n| u8::try_from(n).ok())
+            .map_or(Upstream::Other, |n| Upstream::Pod(Ordinal(n)))
+    }
+
+    /// Operator `o` looks whether the address of a former primary's pod still answers.
+    pub fn probe_former(&mut self, o: usize) {
+        let now = self.now;
+        let Some(record) = self.operators.get(o).and_then(|op| op.cache.record) else {
+            return;
+        };
+        let present = self
+            .pods
+            .iter()
+            .any(|pod| pod.exists && pod.uid == record.pod_uid);
+        if present {
+            return;
+        }
+        let frozen = self
+            .zombies
+            .iter()
+            .find(|z| z.uid == record.pod_uid)
+            .map(|z| z.process.frozen.is_some());
+        let Some(operator) = self.operators.get_mut(o) else {
+            return;
+        };
+        let Some(reach) = operator.reach.get_mut(&record.pod_uid) else {
+            return;
+        };
+        match frozen {
+            Some(true) => reach.fresh = Fresh::TimedOut { at: now },
+            Some(false) => {}
+            None => refuse(reach, now),
+        }
+    }
+
+    /// The observation of operator `o`.
+    pub fn observe(&self, o: usize) -> Option<Observation> {
+        let operator = self.operators.get(o)?;
+        let mut objects = ObjectFacts::unknown(self.now);
+        for object in Object::ALL {
+            objects.set(object, Known::seen(self.now, ObjectState::Matches));
+        }
+        objects.client_route = operator.cache.routes[0];
+        objects.primary_route = operator.cache.routes[1];
+        objects.replicas_applied = u8::try_from(self.pods.len()).unwrap_or(u8::MAX);
+        objects.password = Known::seen(self.now, PasswordSource::Usable);
+        let record = operator.cache.record;
+        let present = record.is_some_and(|r| {
+            let object = operator
+                .pods
+                .get(r.pod.index())
+                .and_then(|p| p.object.last());
+            object.is_some_and(|object| object.uid == r.pod_uid)
+        });
+        let former = record
+            .filter(|_| !present)
+            .and_then(|r| operator.reach.get(&r.pod_uid).copied());
+        let pods = operator.pods.iter().map(|facts| PodFacts {
+            reach: facts
+                .object
+                .last()
+                .and_then(|object| operator.reach.get(&object.uid).copied()),
+            ..*facts
+        });
+        Some(Observation {
+            record,
+            primary_down_since: operator.cache.down_since,
+            primary_offset: operator
+                .offset
+                .filter(|(epoch, _)| record.is_some_and(|r| r.epoch == *epoch))
+                .map(|(_, offset)| offset),
+            objects,
+            pods: pods.collect(),
+            former_primary: former,
+        })
+    }
+
+    /// Operator `o` decides, unless effects of an earlier decision are still to be done.
+    pub fn decide(&mut self, o: usize, brain: Brain) -> Result<Option<Decision>, Violation> {
+        let Some(seen) = self.observe(o) else {
+            return Ok(None);
+        };
+        let decision = brain(&self.spec, &seen, &Hints::default(), self.now);
+        invariants::told_the_truth(self, o, &seen, &decision)?;
+        let now = self.now;
+        let Some(operator) = self.operators.get_mut(o) else {
+            return Ok(None);
+        };
+        if operator.queue.is_empty() && operator.authority.holds(now) {
+            operator.queue = exec::lane(&decision, Lane::Safety)
+                .chain(exec::lane(&decision, Lane::Provisioning))
+                .copied()
+                .collect();
+            operator.queue.reverse();
+        }
+        Ok(Some(decision))
+    }
+
+    /// Operator `o` does its next effect. The guard is checked against its newest observation; the connection on which it
+    /// was read carries the command, so that another process than the one that was seen never gets it.
+    pub fn execute(&mut self, o: usize) -> Result<String, Violation> {
+        let Some(effect) = self.operators.get_mut(o).and_then(|op| op.queue.pop()) else {
+            return Ok("nothing to do".to_owned());
+        };
+        let Some(seen) = self.observe(o) else {
+            return Ok("no operator".to_owned());
+        };
+        let authority = self
+            .operators
+            .get(o)
+            .map_or(Authority::Follower, |op| op.authority);
+        let outcome = match exec::admit(&effect, &seen, authority, self.now) {
+            Err(failure) => Err(failure.to_string()),
+            Ok(()) => self.carry_out(o, &effect, &seen)?,
+        };
+        Ok(match outcome {
+            Ok(()) => format!("{:?} done", effect.verb),
+            Err(why) => {
+                if let Some(operator) = self.operators.get_mut(o) {
+                    operator.queue.clear();
+                }
+                format!("{:?} failed: {why}", effect.verb)
+            }
+        })
+    }
+
+    fn carry_out(
+        &mut self,
+        o: usize,
+        effect: &Effect,
+        seen: &Observation,
+    ) -> Result<Result<(), String>, Violation> {
+        match effect.verb {
+            Verb::SetRoute { route, pod } => {
+                let at = usize::from(route == Route::Primary);
+                Ok(self.write_api(o, |api| {
+                    if let Some(place) = api.routes.get_mut(at) {
+                        *place = Some(pod);
+                    }
+                }))
+            }
+            Verb::RecordPrimary { record, .. } => {
+                Ok(self.write_api(o, |api| record_primary(api, record)))
+            }
+            Verb::MarkPrimaryDown { down } => {
+                let now = self.now;
+                Ok(self.write_api(o, |api| api.down_since = down.then_some(now)))
+            }
+            Verb::SetLabel { pod, label } => {
+                if let Some(pod) = self.pods.get_mut(pod.index()) {
+                    pod.label = label;
+                }
+                Ok(Ok(()))
+            }
+            Verb::Promote { pod }
+            | Verb::Follow { pod, .. }
+            | Verb::Open { pod }
+            | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
+            Verb::CreateCredentials | Verb::Apply(_) | Verb::Delete(_) => Ok(Ok(())),
+        }
+    }
+
+    /// A write that the API server refuses when the writer's copy is not the newest (`resourceVersion`); the writer sees its
+    /// own writes at once.
+    fn write_api(&mut self, o: usize, change: impl FnOnce(&mut Api)) -> Result<(), String> {
+        let Some(operator) = self.operators.get_mut(o) else {
+            return Err("no operator".to_owned());
+        };
+        if operator.cache != self.api {
+            return Err("conflict: the object has been modified".to_owned());
+        }
+        change(&mut self.api);
+        operator.cache = self.api.clone();
+        Ok(())
+    }
+
+    fn command(
+        &mut self,
+        o: usize,
+        pod: Ordinal,
+        effect: &Effect,
+        seen: &Observation,
+    ) -> Result<Result<(), String>, Violation> {
+        let n = pod.index();
+        let reachable = self
+            .pods
+            .get(n)
+            .is_some_and(|pod| !pod.hidden && pod.exists);
+        let answers = self
+            .process(n)
+            .is_some_and(|p| p.frozen.is_none() && Some(p.run) == effect.guard.run);
+        if !reachable || !answers {
+            return Ok(Err("the connection is gone".to_owned()));
+        }
+        match effect.verb {
+            Verb::Promote { .. } => {
+                let epoch = effect.guard.epoch.map_or(0, |epoch| epoch.0);
+                invariants::before_promotion(self, o, n, epoch)?;
+                self.promote(n, epoch);
+                invariants::charge_losses(self, n);
+            }
+            Verb::Follow { primary, .. } => {
+                let uid = seen
+                    .pod(primary)
+                    .and_then(|pod| pod.object.value())
+                    .map(|object| object.uid);
+                let addr = self
+                    .pods
+                    .iter()
+                    .find(|pod| Some(pod.uid) == uid)
+                    .map(|pod| pod.addr);
+                match addr {
+                    Some(addr) => self.follow(n, addr),
+                    None => return Ok(Err("the primary's address is not known".to_owned())),
+                }
+            }
+            Verb::Open { .. } => {
+                if let Some(process) = self.process(n) {
+                    process.port = Port::Client;
+                }
+            }
+            _ => {
+                let run = self.process(n).map(|p| p.run);
+                if self.connection == run {
+                    self.connection = None;
+                }
+            }
+        }
+        self.read_back(o, n);
+        Ok(Ok(()))
+    }
+
+    /// The command's connection tells at once what became of the server.
+    fn read_back(&mut self, o: usize, n: usize) {
+        self.poll(o, n, false);
+    }
+}
+
+/// What a poll brought.
+enum Answer {
+    /// An answer, and whether the server would have acknowledged a write.
+    Server(ServerFacts, bool),
+    /// Nobody listens.
+    Refused,
+    /// No answer in time.
+    Nothing,
+}
+
+fn note(uid: PodUid, before: Option<Reachability>, answer: &Answer, now: Tick) -> Reachability {
+    let mut reach = before.unwrap_or(Reachability {
+        pod_uid: uid,
+        kept: Kept::Never,
+        fresh: Fresh::NotTried,
+    });
+    match answer {
+        Answer::Server(..) => {
+            reach.kept = Kept::Up;
+            reach.fresh = Fresh::NotTried;
+        }
+        Answer::Refused => refuse(&mut reach, now),
+        Answer::Nothing => {
+            if reach.kept == Kept::Up {
+                reach.kept = Kept::TimedOut { at: now };
+            }
+            reach.fresh = Fresh::TimedOut { at: now };
+        }
+    }
+    reach
+}
+
+fn refuse(reach: &mut Reachability, now: Tick) {
+    if reach.kept == Kept::Up {
+        reach.kept = Kept::Closed { at: now };
+    }
+    reach.fresh = Fresh::Refused { at: now };
+}
+
+fn record_primary(api: &mut Api, record: Record) {
+    if api.record.map(|old| old.epoch) != Some(record.epoch) {
+        api.down_since = None;
+    }
+    api.record = Some(record);
+}
+
+/// What a container that ends leaves on its volume.
+pub fn left_behind(
+    disk: Disk,
+    process: &Process,
+    before: Option<Data>,
+    orderly: bool,
+) -> Option<Data> {
+    match disk {
+        Disk::None => None,
+        Disk::Aof => before,
+        Disk::Rdb if orderly && !process.syncing => Some(process.data.clone()),
+        Disk::Rdb => before,
+    }
+}
+
+/// The kubelet's words for a pod.
+pub fn container(process: Option<&Process>, restarts: u16) -> Container {
+    match process {
+        Some(_) => Container::Running { restarts },
+        None => Container::Terminated { restarts },
+    }
+}

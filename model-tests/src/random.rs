@@ -1,0 +1,272 @@
+//! Long runs with faults, each from a seed.
+
+use std::fmt::Write as _;
+
+use wellcake_core::effects::Decision;
+use wellcake_core::facts::Hints;
+use wellcake_core::reasons::Reason;
+use wellcake_core::status;
+use wellcake_crds::v1beta1::{Phase, Profile};
+
+use crate::actions::{Action, summary};
+use crate::invariants::{self, Violation};
+use crate::operator::Brain;
+use crate::world::{Disk, World};
+
+/// A source of numbers: xorshift64*.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbers(u64);
+
+impl Numbers {
+    /// From a seed.
+    pub const fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound.max(1)
+    }
+
+    fn index(&mut self, bound: usize) -> usize {
+        usize::try_from(self.below(bound as u64)).unwrap_or(0)
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Ready, and then nothing to do.
+    Settled,
+    /// A refusal from the closed list of what needs a person.
+    NeedsPerson(Reason),
+}
+
+/// What needs a person, and only a person.
+const NEEDS_PERSON: [Reason; 4] = [
+    Reason::HistoriesDiffer,
+    Reason::RecordedDataGone,
+    Reason::DataWithoutRecord,
+    Reason::NoCompleteCopy,
+];
+
+/// A world by its seed.
+pub fn world(seed: u64) -> World {
+    let mut numbers = Numbers::new(seed ^ 0xA5A5);
+    let pods = [3, 3, 3, 3, 2, 2, 1, 4][numbers.index(8)];
+    let disk = [Disk::None, Disk::None, Disk::Rdb, Disk::Aof][numbers.index(4)];
+    let profile = match disk {
+        Disk::None => Profile::Cache,
+        Disk::Rdb | Disk::Aof if numbers.below(4) == 0 => Profile::Cache,
+        Disk::Rdb | Disk::Aof => Profile::Durable,
+    };
+    World::new(pods, disk, profile)
+}
+
+/// A run: comes to life, suffers `steps` events, gets rid of its faults and must come to rest. `trace` gets a line for each
+/// event when it is given.
+pub fn run(
+    seed: u64,
+    steps: u32,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+) -> Result<End, Violation> {
+    let mut world = world(seed);
+    let mut numbers = Numbers::new(seed);
+    // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
+    let swarm = numbers.below(1 << 9);
+    settle(&mut world, brain, trace.as_deref_mut())?;
+    for _ in 0..steps {
+        let action = pick(&world, &mut numbers, swarm);
+        perform(&mut world, action, brain, trace.as_deref_mut())?;
+    }
+    heal(&mut world, brain, trace.as_deref_mut())?;
+    settle(&mut world, brain, trace)
+}
+
+/// The same run with its events and decisions in words.
+pub fn story(seed: u64, steps: u32, brain: Brain) -> String {
+    let mut trace = String::new();
+    let end = run(seed, steps, brain, Some(&mut trace));
+    let start = world(seed);
+    format!(
+        "seed {seed}: {} pods, {:?}, {:?}\n{trace}{}",
+        start.pods.len(),
+        start.disk,
+        start.spec.profile,
+        match end {
+            Ok(end) => format!("{end:?}"),
+            Err(violation) => violation.to_string(),
+        }
+    )
+}
+
+fn perform(
+    world: &mut World,
+    action: Action,
+    brain: Brain,
+    trace: Option<&mut String>,
+) -> Result<(), Violation> {
+    let result = world.apply(action, brain);
+    if let Some(trace) = trace {
+        let told = match &result {
+            Ok(told) => told.clone(),
+            Err(violation) => format!("VIOLATION {violation}"),
+        };
+        let _ = writeln!(trace, "{:>8} ms  {action:?}  {told}", world.age());
+    }
+    result.map(|_| ())
+}
+
+fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
+    let n = numbers.index(world.pods.len());
+    let o = if numbers.below(8) == 0 {
+        1
+    } else {
+        world.leader().unwrap_or(0)
+    };
+    match numbers.below(100) {
+        0..=17 => Action::Look(o),
+        18..=21 => Action::Watch(o),
+        22..=27 => Action::Poll {
+            operator: o,
+            pod: n,
+            lost: false,
+        },
+        28..=41 => Action::Decide(o),
+        42..=59 => Action::Execute(o),
+        60..=68 => Action::Replicate(n),
+        69..=75 => Action::Write,
+        76..=79 => Action::Advance([50, 300, 900, 1_500][numbers.index(4)]),
+        80 => Action::Advance([3_000, 11_000, 21_000, 31_000][numbers.index(4)]),
+        81..=84 => Action::Start(n),
+        85..=87 => Action::Recreate(n),
+        88 => Action::Report(n),
+        89 => Action::Snapshot(n),
+        90 => mend(n, numbers),
+        91 => Action::Elect(numbers.index(2)),
+        _ => fault(n, o, numbers, swarm),
+    }
+}
+
+fn mend(n: usize, numbers: &mut Numbers) -> Action {
+    match numbers.below(4) {
+        0 => Action::Thaw(n),
+        1 => Action::Show(n),
+        2 => Action::Join(n),
+        _ => Action::Reap,
+    }
+}
+
+fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
+    let kind = numbers.below(9);
+    if swarm & (1 << kind) == 0 {
+        return Action::Replicate(n);
+    }
+    match kind {
+        0 | 1 => Action::Kill(n),
+        2 => Action::Delete(n),
+        3 => Action::DeleteByForce(n),
+        4 => Action::Freeze(n),
+        5 => Action::Hide(n),
+        6 => Action::Cut(n),
+        7 => Action::Crash(o),
+        _ => Action::Poll {
+            operator: o,
+            pod: n,
+            lost: true,
+        },
+    }
+}
+
+/// Ends every fault.
+fn heal(world: &mut World, brain: Brain, mut trace: Option<&mut String>) -> Result<(), Violation> {
+    perform(world, Action::Reap, brain, trace.as_deref_mut())?;
+    for n in 0..world.pods.len() {
+        for action in [
+            Action::Thaw(n),
+            Action::Show(n),
+            Action::Join(n),
+            Action::Start(n),
+            Action::Recreate(n),
+            Action::Report(n),
+        ] {
+            perform(world, action, brain, trace.as_deref_mut())?;
+        }
+    }
+    Ok(())
+}
+
+/// L1: without faults and with everybody getting a turn, the cluster becomes Ready and then nothing is done any more, or a
+/// refusal names what needs a person; nothing owed is missing then.
+pub fn settle(
+    world: &mut World,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+) -> Result<End, Violation> {
+    let mut quiet = 0;
+    let mut last = String::new();
+    for _ in 0..400 {
+        let decision = turn(world, brain, trace.as_deref_mut())?;
+        last = summary(&decision);
+        let told = world
+            .leader()
+            .and_then(|o| world.observe(o))
+            .map(|seen| status::facts(&world.spec, &seen, &decision, world.now));
+        let rests = decision.effects.is_empty()
+            && told.is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
+        quiet = if rests { quiet + 1 } else { 0 };
+        if quiet == 5 {
+            invariants::nothing_owed_is_missing(world)?;
+            return Ok(End::Settled);
+        }
+    }
+    let refusal = world
+        .leader()
+        .and_then(|o| world.observe(o))
+        .map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now))
+        .and_then(|decision| decision.refusals.first().copied());
+    match refusal {
+        Some(note) if NEEDS_PERSON.contains(&note.reason) => Ok(End::NeedsPerson(note.reason)),
+        _ => Err(Violation {
+            invariant: "L1 comes to rest",
+            seen: format!("after {} ms: {last}", world.age()),
+        }),
+    }
+}
+
+/// Half a second in which everybody gets a turn.
+fn turn(
+    world: &mut World,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+) -> Result<Decision, Violation> {
+    perform(world, Action::Advance(500), brain, trace.as_deref_mut())?;
+    for n in 0..world.pods.len() {
+        perform(world, Action::Replicate(n), brain, None)?;
+    }
+    if world.leader().is_none() {
+        perform(world, Action::Elect(0), brain, trace.as_deref_mut())?;
+    }
+    let Some(o) = world.leader() else {
+        return Ok(Decision::default());
+    };
+    perform(world, Action::Look(o), brain, trace.as_deref_mut())?;
+    if let Some(operator) = world.operators.get_mut(o) {
+        operator.queue.clear();
+    }
+    let seen = world.observe(o);
+    let decision = seen.map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now));
+    perform(world, Action::Decide(o), brain, trace.as_deref_mut())?;
+    while world
+        .operators
+        .get(o)
+        .is_some_and(|op| !op.queue.is_empty())
+    {
+        perform(world, Action::Execute(o), brain, trace.as_deref_mut())?;
+    }
+    Ok(decision.unwrap_or_default())
+}

@@ -1,0 +1,192 @@
+//! What Valkey does. Each rule follows a measurement on real servers or the function of Valkey's source that is named.
+
+use wellcake_core::facts::{Millis, Ordinal, Port, Replid};
+
+use crate::history::Data;
+use crate::invariants::{self, Violation};
+use crate::world::{Ack, Disk, World};
+
+/// `repl-timeout`: how long a link survives a server that says nothing.
+const REPL_TIMEOUT: Millis = Millis(15_000);
+
+impl World {
+    /// A moment of replication of one pod: connects, starts or ends a full copy, receives the stream, or notices that the
+    /// link is gone.
+    pub fn replicate(&mut self, n: usize) -> Result<(), Violation> {
+        let Some(pod) = self.pods.get(n) else {
+            return Ok(());
+        };
+        let Some(process) = pod
+            .process
+            .as_ref()
+            .filter(|p| !p.primary && p.frozen.is_none())
+        else {
+            return Ok(());
+        };
+        let Some(source) = self.source(n) else {
+            let stays = process.linked && self.is_quiet(process.upstream);
+            if !stays {
+                self.unlink(n);
+            }
+            return Ok(());
+        };
+        let streaming = process.linked && !process.syncing;
+        if streaming || source.can_continue(&process.data) {
+            self.receive(n, source);
+        } else if process.syncing {
+            invariants::full_copy_keeps_what_is_owed(self, &process.data, &source)?;
+            self.receive(n, source);
+        } else if let Some(process) = self.process(n) {
+            process.syncing = true;
+        }
+        Ok(())
+    }
+
+    /// Data of the server that pod `n` replicates from, if it serves replicas now: client port open, and primary or itself
+    /// linked (else `-NOMASTERLINK`).
+    fn source(&self, n: usize) -> Option<Data> {
+        let pod = self.pods.get(n)?;
+        let process = pod.process.as_ref()?;
+        let source = self.at(process.upstream?)?;
+        let serves = source.port == Port::Client
+            && source.frozen.is_none()
+            && source.run != process.run
+            && (source.primary || (source.linked && !source.syncing));
+        (serves && !pod.cut).then(|| source.data.clone())
+    }
+
+    /// Whether the server at the address is frozen, for too short a time to be noticed.
+    fn is_quiet(&self, upstream: Option<u16>) -> bool {
+        upstream
+            .and_then(|addr| self.at(addr))
+            .and_then(|source| source.frozen)
+            .is_some_and(|since| self.now.since(since) < REPL_TIMEOUT)
+    }
+
+    fn receive(&mut self, n: usize, source: Data) {
+        let aof = self.disk == Disk::Aof;
+        let Some(pod) = self.pods.get_mut(n) else {
+            return;
+        };
+        let Some(process) = pod.process.as_mut() else {
+            return;
+        };
+        process.data = source;
+        process.linked = true;
+        process.syncing = false;
+        process.unlinked_at = None;
+        if aof {
+            pod.disk = Some(process.data.clone());
+        }
+    }
+
+    fn unlink(&mut self, n: usize) {
+        let now = self.now;
+        if let Some(process) = self.process(n) {
+            if process.linked {
+                process.unlinked_at = Some(now);
+            }
+            process.linked = false;
+            process.syncing = false;
+        }
+    }
+
+    /// The process of a pod.
+    pub fn process(&mut self, n: usize) -> Option<&mut crate::world::Process> {
+        self.pods.get_mut(n)?.process.as_mut()
+    }
+
+    /// `REPLICAOF NO ONE`.
+    pub fn promote(&mut self, n: usize, epoch: u32) {
+        let replid = Replid(self.id());
+        if let Some(process) = self.process(n) {
+            process.primary = true;
+            process.upstream = None;
+            process.linked = false;
+            process.syncing = false;
+            process.data.promote(replid);
+            process.epoch = epoch;
+        }
+    }
+
+    /// `REPLICAOF` an address. A replica of it already stays linked.
+    pub fn follow(&mut self, n: usize, addr: u16) {
+        let now = self.now;
+        let Some(process) = self.process(n) else {
+            return;
+        };
+        if process.upstream == Some(addr) && !process.primary {
+            return;
+        }
+        let known = process.primary || process.linked || process.unlinked_at.is_some();
+        process.primary = false;
+        process.upstream = Some(addr);
+        process.linked = false;
+        process.syncing = false;
+        // Measured: a re-pointed replica counts on from 0; only one that never had a link says -1.
+        process.unlinked_at = known.then_some(now);
+    }
+
+    /// A client writes over the connection that it has, else over a new one through the Service. Where the server does not
+    /// take it, nothing is acknowledged and the connection is given up.
+    pub fn write(&mut self) {
+        let kept = self
+            .connection
+            .filter(|run| self.processes().any(|(_, p)| p.run == *run && p.acks()));
+        let routed = || {
+            let Ordinal(n) = self.api.routes[0]?;
+            let pod = self.pods.get(usize::from(n)).filter(|pod| pod.exists)?;
+            pod.process.as_ref().filter(|p| p.acks()).map(|p| p.run)
+        };
+        self.connection = kept.or_else(routed);
+        let Some(run) = self.connection else { return };
+        let write = self.id();
+        let aof = self.disk == Disk::Aof;
+        for pod in &mut self.pods {
+            if let Some(process) = pod.process.as_mut().filter(|p| p.run == run) {
+                process.data.write(write);
+                self.acks.push(Ack {
+                    write,
+                    epoch: process.epoch,
+                    pod: pod.uid,
+                });
+                if aof {
+                    pod.disk = Some(process.data.clone());
+                }
+            }
+        }
+        for zombie in &mut self.zombies {
+            if zombie.process.run == run {
+                zombie.process.data.write(write);
+                self.acks.push(Ack {
+                    write,
+                    epoch: zombie.process.epoch,
+                    pod: zombie.uid,
+                });
+                // Acknowledged by a server that Kubernetes has given up: counted, not owed.
+                self.forfeited.insert(write);
+            }
+        }
+    }
+
+    /// Primaries with a linked replica send it a PING.
+    pub fn ping(&mut self) {
+        let followed: Vec<u16> = self
+            .pods
+            .iter()
+            .filter_map(|pod| pod.process.as_ref())
+            .filter(|p| p.linked)
+            .filter_map(|p| p.upstream)
+            .collect();
+        for pod in &mut self.pods {
+            let addr = pod.addr;
+            if let Some(process) = pod.process.as_mut()
+                && process.primary
+                && process.frozen.is_none()
+                && followed.contains(&addr)
+            {
+                process.data.ping();
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The world as a value.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wellcake_core::facts::{
+    Container, Ordinal, Persistence, PodUid, Port, Record, Replid, RoleLabel, RunId, SpecFacts,
+    Tick,
+};
+use wellcake_crds::v1beta1::{Profile, Topology};
+
+use crate::history::{Data, Write};
+use crate::operator::Operator;
+
+/// How data outlives a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Disk {
+    /// Not at all.
+    None,
+    /// By snapshots: an old part of the history, with its lineage.
+    Rdb,
+    /// By an append-only file: everything, without lineage.
+    Aof,
+}
+
+/// A server process.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Process {
+    /// Identity.
+    pub run: RunId,
+    /// Port that it listens on.
+    pub port: Port,
+    /// Whether it is a primary.
+    pub primary: bool,
+    /// Address that it replicates from.
+    pub upstream: Option<u16>,
+    /// Whether its link is up.
+    pub linked: bool,
+    /// When the link went down.
+    pub unlinked_at: Option<Tick>,
+    /// Whether a full copy is on its way.
+    pub syncing: bool,
+    /// Since when it does nothing at all.
+    pub frozen: Option<Tick>,
+    /// Its data.
+    pub data: Data,
+    /// When it started.
+    pub started: Tick,
+    /// Epoch of the record under which it was promoted.
+    pub epoch: u32,
+}
+
+impl Process {
+    /// Whether it would acknowledge a write now.
+    pub fn acks(&self) -> bool {
+        self.primary && self.port == Port::Client && self.frozen.is_none()
+    }
+}
+
+/// A pod with its volume; the volume stays when the pod goes, unless nothing is persisted.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Pod {
+    /// Whether the object exists.
+    pub exists: bool,
+    /// Uid.
+    pub uid: PodUid,
+    /// Address.
+    pub addr: u16,
+    /// What the kubelet reported last.
+    pub reported: Container,
+    /// Starts after the first.
+    pub restarts: u16,
+    /// Label.
+    pub label: RoleLabel,
+    /// The server, if one runs.
+    pub process: Option<Process>,
+    /// What the volume holds.
+    pub disk: Option<Data>,
+    /// The operators cannot reach it.
+    pub hidden: bool,
+    /// It cannot reach the server that it replicates from.
+    pub cut: bool,
+}
+
+/// A process whose pod object is gone.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Zombie {
+    /// Ordinal of its pod.
+    pub ordinal: Ordinal,
+    /// Uid of its pod.
+    pub uid: PodUid,
+    /// Its address.
+    pub addr: u16,
+    /// The process.
+    pub process: Process,
+}
+
+/// What the API server holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Api {
+    /// The primary record.
+    pub record: Option<Record>,
+    /// `primaryDownSince`.
+    pub down_since: Option<Tick>,
+    /// Pods that the selectors of the client and the primary Service name.
+    pub routes: [Option<Ordinal>; 2],
+}
+
+/// A write that a client got an acknowledgement for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ack {
+    /// The write.
+    pub write: Write,
+    /// Epoch of the server that acknowledged it.
+    pub epoch: u32,
+    /// Pod of that server.
+    pub pod: PodUid,
+}
+
+/// Everything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct World {
+    /// What is asked for.
+    pub spec: SpecFacts,
+    /// Persistence.
+    pub disk: Disk,
+    /// Time.
+    pub now: Tick,
+    /// Pods by ordinal.
+    pub pods: Vec<Pod>,
+    /// Processes whose pods are gone.
+    pub zombies: Vec<Zombie>,
+    /// API server.
+    pub api: Api,
+    /// Until when the lease is held, as its last renewal says.
+    pub lease_until: Tick,
+    /// Operators.
+    pub operators: Vec<Operator>,
+    /// Process to which the client's connection leads.
+    pub connection: Option<RunId>,
+    /// Acknowledged writes.
+    pub acks: Vec<Ack>,
+    /// Writes that an earlier promotion could not save; every one is charged to the faults before it.
+    pub forfeited: BTreeSet<Write>,
+    /// Pod that was promoted in each epoch.
+    pub promoted: BTreeMap<u32, PodUid>,
+    /// Last number given to any identity.
+    pub last_id: u16,
+}
+
+impl World {
+    /// A new cluster whose pods have just started.
+    pub fn new(pods: u8, disk: Disk, profile: Profile) -> Self {
+        let mut world = Self {
+            spec: spec(pods, disk, profile),
+            disk,
+            now: Tick(1_000_000),
+            pods: Vec::new(),
+            zombies: Vec::new(),
+            api: Api {
+                record: None,
+                down_since: None,
+                routes: [None; 2],
+            },
+            lease_until: Tick(1_000_000).after(crate::operator::LEASE),
+            operators: Vec::new(),
+            connection: None,
+            acks: Vec::new(),
+            forfeited: BTreeSet::new(),
+            promoted: BTreeMap::new(),
+            last_id: 0,
+        };
+        for _ in 0..pods {
+            let uid = PodUid(world.id());
+            let addr = world.id();
+            let process = Some(world.boot(None));
+            world.pods.push(Pod {
+                exists: true,
+                uid,
+                addr,
+                reported: Container::Running { restarts: 0 },
+                restarts: 0,
+                label: RoleLabel::None,
+                process,
+                disk: None,
+                hidden: false,
+                cut: false,
+            });
+        }
+        world.operators = (0..2).map(|n| Operator::new(&world, n == 0)).collect();
+        world
+    }
+
+    /// The next identity.
+    pub fn id(&mut self) -> u16 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// A process that starts behind the fence with what the volume holds.
+    pub fn boot(&mut self, disk: Option<&Data>) -> Process {
+        let run = RunId(self.id());
+        let replid = Replid(self.id());
+        let data = match (self.disk, disk) {
+            (Disk::Rdb, Some(data)) => Data {
+                before: None,
+                ..data.clone()
+            },
+            (Disk::Aof, Some(data)) => data.without_lineage(replid),
+            _ => Data::empty(replid),
+        };
+        Process {
+            run,
+            port: Port::Fence,
+            primary: false,
+            upstream: None,
+            linked: false,
+            unlinked_at: None,
+            syncing: false,
+            frozen: None,
+            data,
+            started: self.now,
+            epoch: 0,
+        }
+    }
+
+    /// The process at an address.
+    pub fn at(&self, addr: u16) -> Option<&Process> {
+        let pod = self
+            .pods
+            .iter()
+            .filter(|pod| pod.addr == addr && pod.exists)
+            .find_map(|pod| pod.process.as_ref());
+        pod.or_else(|| {
+            self.zombies
+                .iter()
+                .find(|zombie| zombie.addr == addr)
+                .map(|zombie| &zombie.process)
+        })
+    }
+
+    /// Every process that lives, with the uid of its pod.
+    pub fn processes(&self) -> impl Iterator<Item = (PodUid, &Process)> {
+        let pods = self
+            .pods
+            .iter()
+            .filter_map(|pod| Some((pod.uid, pod.process.as_ref()?)));
+        pods.chain(self.zombies.iter().map(|z| (z.uid, &z.process)))
+    }
+
+    /// Acknowledged writes that no promotion has given up.
+    pub fn owed(&self) -> impl Iterator<Item = Write> {
+        self.acks
+            .iter()
+            .map(|ack| ack.write)
+            .filter(|write| !self.forfeited.contains(write))
+    }
+}
+
+fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
+    SpecFacts {
+        generation: 1,
+        topology: Topology::Replication,
+        profile,
+        pods,
+        persistence: Persistence {
+            aof: disk == Disk::Aof,
+            rdb: disk == Disk::Rdb,
+            claims: disk != Disk::None,
+        },
+        unserved: None,
+        promote: None,
+        failover_asked: false,
+        restart_asked: false,
+        rotation_asked: false,
+        deleting: false,
+    }
+}
