@@ -346,7 +346,10 @@ async fn write_status(
     if let Err(why) = &written {
         tracing::info!(cluster = %kubernetes.name, error = %why, "cannot write the status now");
     }
-    let done = written.is_ok();
+    // After a conflict the newer object is on its way, and the next look is at that.
+    let done = written
+        .as_ref()
+        .map_or_else(Failure::is_conflict, |()| true);
     (done, marker.map(|effect| outcome(effect, begun, written)))
 }
 

@@ -32,6 +32,11 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// Whether the object changed meanwhile: what is known is old, and nothing is wrong.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Kubernetes(why) if matches!(&**why, kube::Error::Api(status) if status.is_conflict()))
+    }
+
     /// Name of the outcome in metrics and traces.
     pub const fn outcome(&self) -> &'static str {
         match self {

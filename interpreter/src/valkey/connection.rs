@@ -76,13 +76,14 @@ impl Failure {
         if error.is_timeout() {
             return Self::TimedOut;
         }
+        if error.kind() == ErrorKind::AuthenticationFailed {
+            return Self::Denied;
+        }
         if error.is_io_error() || error.is_connection_dropped() || error.is_unrecoverable_error() {
             return Self::Closed;
         }
         match (error.kind(), error.code()) {
-            (ErrorKind::AuthenticationFailed, _) | (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => {
-                Self::Denied
-            }
+            (_, Some("NOAUTH" | "WRONGPASS" | "NOPERM")) => Self::Denied,
             (_, Some("BUSY")) => Self::Busy,
             (ErrorKind::Server(ServerErrorKind::BusyLoading), _) | (_, Some("LOADING")) => {
                 Self::Loading

@@ -10,7 +10,7 @@ use wellcake_core::facts::{Millis, Tick};
 /// When nothing is in flight.
 const SETTLED: Duration = Duration::from_millis(1_000);
 /// While something is.
-const UNSETTLED: Duration = Duration::from_millis(250);
+const UNSETTLED: Duration = Duration::from_millis(100);
 /// Right after a connection broke: the other servers see that within milliseconds, and a proof of death waits for it.
 const BURST: Duration = Duration::from_millis(20);
 /// How long that lasts.

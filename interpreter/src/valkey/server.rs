@@ -18,6 +18,8 @@ use crate::metrics::Metrics;
 const RETRY_REFUSED: Duration = Duration::from_millis(50);
 /// Pause between other attempts, which have taken time already.
 const RETRY_OTHER: Duration = Duration::from_millis(200);
+/// Pause after a refused password: each such attempt has the Secret read anew.
+const RETRY_DENIED: Duration = Duration::from_secs(2);
 
 /// An answer.
 #[derive(Clone, Debug)]
@@ -148,9 +150,12 @@ impl Server {
         let mut state = self.state();
         let first = state.failing_since.is_none();
         state.failing_since = Some(state.failing_since.unwrap_or(now));
-        let fresh = match why {
-            Failure::Refused => Fresh::Refused { at: now },
-            Failure::TimedOut => Fresh::TimedOut { at: now },
+        let fresh = match (why, state.kept, state.fresh) {
+            (Failure::Refused, ..) => Fresh::Refused { at: now },
+            // The process that ended its connection and then listened no more stays dead, also when its pod's address goes
+            // away a moment later and answers nothing at all.
+            (Failure::TimedOut, Kept::Closed { .. }, refused @ Fresh::Refused { .. }) => refused,
+            (Failure::TimedOut, ..) => Fresh::TimedOut { at: now },
             // The address answers: whatever was refused before is not the state of now.
             _ => Fresh::NotTried,
         };
@@ -227,10 +232,10 @@ pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
                 if why == Failure::Denied {
                     around.denied.notify_one();
                 }
-                let pause = if why == Failure::Refused {
-                    RETRY_REFUSED
-                } else {
-                    RETRY_OTHER
+                let pause = match why {
+                    Failure::Refused => RETRY_REFUSED,
+                    Failure::Denied => RETRY_DENIED,
+                    _ => RETRY_OTHER,
                 };
                 tokio::time::sleep(pause).await;
             }
