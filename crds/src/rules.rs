@@ -397,7 +397,7 @@ const CONFIG: [Rule; 2] = [
         "self.all(k, !(k in ['port','tls-port','bind','bind-source-addr','protected-mode','unixsocket','unixsocketperm',\
          'dir','dbfilename','appendonly','appendfilename','appenddirname','aclfile','user','requirepass','masterauth',\
          'masteruser','primaryauth','primaryuser','replicaof','slaveof','repl-ping-replica-period',\
-         'repl-ping-slave-period','replica-read-only','slave-read-only','cluster-enabled','cluster-config-file',\
+         'repl-ping-slave-period','repl-diskless-load','replica-read-only','slave-read-only','cluster-enabled','cluster-config-file',\
          'cluster-port','tls-cert-file','tls-key-file','tls-key-file-pass','tls-client-cert-file','tls-client-key-file',\
          'tls-client-key-file-pass','tls-ca-cert-file','tls-ca-cert-dir','tls-cluster','tls-replication',\
          'tls-auth-clients','loadmodule','include','rename-command','daemonize','pidfile','supervised','sentinel',\

@@ -373,6 +373,7 @@ fn configs() -> Vec<Case> {
         "syslog-enabled",
         "tls-cert-file",
         "repl-ping-replica-period",
+        "repl-diskless-load",
         "replica-read-only",
     ];
     cases.extend(
