@@ -118,7 +118,7 @@ fn hints(target: &Target, object: &Value) -> String {
   PASSWORD=$({kubectl} get secret {secret} -o jsonpath='{{.data.password}}' | base64 -d)
   {kubectl} exec {name}-0 -c valkey -- env REDISCLI_AUTH=\"$PASSWORD\" valkey-cli -h {name} set greeting hello
   {kubectl} get valkeyclusters,pods -L valkey.wellcake.io/role
-  {kubectl} delete pod \"$({kubectl} get pods -l valkey.wellcake.io/cluster={name},valkey.wellcake.io/role=primary -o name | cut -d/ -f2)\"
+  {kubectl} delete pod \"$({kubectl} get pods -l app.kubernetes.io/instance={name},valkey.wellcake.io/role=primary -o name | cut -d/ -f2)\"
   {kubectl} get valkeycluster {name} --watch
   {kubectl} explain valkeycluster.spec
 "
