@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use wellcake_core::effects::{self, Decision, Effect, Verb};
 use wellcake_core::exec;
@@ -36,6 +36,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// How long a status must stand before it is written: what passes within milliseconds is nobody's news, and its write would
 /// race with the record of a promotion.
 const STATUS_AFTER: Duration = Duration::from_millis(100);
+/// How long the record of a promotion waits for a status that is being written.
+const STATUS_END: Duration = Duration::from_millis(250);
 /// Pause after a status could not be written.
 const STATUS_AGAIN: Duration = Duration::from_secs(1);
 
@@ -103,9 +105,7 @@ impl Worker {
     /// One pass; says when to come again, `None` when there is nothing left to do ever.
     async fn pass(&mut self) -> Option<Instant> {
         let heartbeat = Instant::now() + HEARTBEAT;
-        if self.view.cluster().is_none() {
-            return None;
-        }
+        self.view.cluster()?;
         let Some(look) = self.view.look() else {
             return Some(heartbeat);
         };
@@ -179,6 +179,9 @@ impl Worker {
 
     /// Effects that may be done at the same time, after a fresh look at what their guards speak of.
     async fn group(&mut self, group: &[Effect]) -> Vec<Outcome> {
+        if self.state.status.is_some() && group.iter().any(is_record) {
+            self.let_status_end().await;
+        }
         let Some(look) = self.view.look() else {
             return Vec::new();
         };
@@ -193,6 +196,15 @@ impl Worker {
             .into_iter()
             .map(|(effect, prepared)| async move { carry_out(kubernetes, effect, prepared).await });
         join_all(work).await
+    }
+
+    /// The record goes into the same object as the status: of two writes at the same time one would be refused as a
+    /// conflict. A write that hangs is not waited for.
+    async fn let_status_end(&mut self) {
+        let ended = ended(&mut self.state.status);
+        if let Ok(written) = timeout(STATUS_END, ended).await {
+            self.status_ended(written);
+        }
     }
 
     fn admit(&self, effect: &Effect, seen: &Observation) -> Result<(), Failure> {
@@ -319,6 +331,10 @@ fn value(status: &ValkeyClusterStatus) -> serde_json::Value {
 
 const fn is_route(effect: &Effect) -> bool {
     matches!(effect.verb, Verb::SetRoute { .. })
+}
+
+const fn is_record(effect: &Effect) -> bool {
+    matches!(effect.verb, Verb::RecordPrimary { .. })
 }
 
 const fn is_marker(effect: &Effect) -> bool {

@@ -16,6 +16,9 @@ use crate::metrics::Metrics;
 
 /// Pause between attempts to connect to an address that refused: a server that restarts in place is to be seen early.
 const RETRY_REFUSED: Duration = Duration::from_millis(50);
+/// Pause after an attempt that the other side cut off: a process that ends may still accept for a moment, and its refusal,
+/// which follows, is part of the proof of its end.
+const RETRY_CLOSED: Duration = Duration::from_millis(5);
 /// Pause between other attempts, which have taken time already.
 const RETRY_OTHER: Duration = Duration::from_millis(200);
 /// Pause after a refused password: each such attempt has the Secret read anew.
@@ -234,6 +237,7 @@ pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
                 }
                 let pause = match why {
                     Failure::Refused => RETRY_REFUSED,
+                    Failure::Closed => RETRY_CLOSED,
                     Failure::Denied => RETRY_DENIED,
                     _ => RETRY_OTHER,
                 };

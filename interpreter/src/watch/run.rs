@@ -164,7 +164,7 @@ impl Caches {
                 |one| Some(Claim::from(one)),
                 |c| &c.claims,
             );
-            let objects: [(Object, fn(&Caches) -> &Store<Live>); 3] = [
+            let objects: [(Object, StoreOf<Live>); 3] = [
                 (Object::ClientService, |caches| &caches.services),
                 (Object::StatefulSet, |caches| &caches.stateful_sets),
                 (Object::DisruptionBudget, |caches| &caches.budgets),
@@ -227,6 +227,9 @@ fn guarded(object: DeserializeGuard<ValkeyCluster>) -> Option<Cluster> {
     }
 }
 
+/// Which cache.
+type StoreOf<V> = fn(&Caches) -> &Store<V>;
+
 struct Starter<'a> {
     caches: &'a Arc<Caches>,
     clock: Clock,
@@ -241,7 +244,7 @@ impl Starter<'_> {
         config: watcher::Config,
         namespace: Option<String>,
         keep: impl Fn(K) -> Option<V> + Send + 'static,
-        store: fn(&Caches) -> &Store<V>,
+        store: StoreOf<V>,
     ) where
         K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
         V: Kept + Send + Sync + 'static,
@@ -301,7 +304,7 @@ struct Listing {
 /// Puts what one watch brings into its cache and wakes those whom it concerns.
 struct Filler<V> {
     caches: Arc<Caches>,
-    store: fn(&Caches) -> &Store<V>,
+    store: StoreOf<V>,
     clock: Clock,
     router: Arc<Router>,
     namespace: Option<String>,
