@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, bail};
 use k8s_openapi::api::core::v1::{Event, Pod, Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::ResourceExt;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use serde_json::{Value, json};
 use wellcake_crds::labels;
 use wellcake_crds::names::ClusterName;
@@ -24,7 +24,7 @@ pub const PORT: u16 = 6379;
 /// Longest wait for a cluster to be made, on two processors that also run Kubernetes and other tests.
 pub const MAKING: Duration = Duration::from_secs(120);
 const MANAGER: &str = "wellcake-e2e";
-const POLL: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(150);
 
 /// A spec of topology Replication that keeps everything in memory, three pods.
 pub fn replication() -> Value {
@@ -61,7 +61,10 @@ pub struct Look {
 impl Applied {
     /// Creates a ValkeyCluster.
     pub async fn create(space: &Space, name: &str, spec: Value) -> Result<Self> {
-        let applied = Self { space: space.clone(), name: ClusterName::parse(name)? };
+        let applied = Self {
+            space: space.clone(),
+            name: ClusterName::parse(name)?,
+        };
         applied.apply(spec).await?;
         Ok(applied)
     }
@@ -93,14 +96,22 @@ impl Applied {
     /// Deletes the ValkeyCluster.
     pub async fn delete(&self) -> Result<()> {
         let api = self.space.api::<ValkeyCluster>();
-        api.delete(self.name.as_str(), &DeleteParams::default()).await?;
+        api.delete(self.name.as_str(), &DeleteParams::default())
+            .await?;
         Ok(())
     }
 
     /// A look at the cluster and its pods.
     pub async fn look(&self) -> Result<Look> {
-        let cluster = self.space.api::<ValkeyCluster>().get(self.name.as_str()).await?;
-        Ok(Look { cluster, pods: self.pods().await? })
+        let cluster = self
+            .space
+            .api::<ValkeyCluster>()
+            .get(self.name.as_str())
+            .await?;
+        Ok(Look {
+            cluster,
+            pods: self.pods().await?,
+        })
     }
 
     /// The data pods, by ordinal.
@@ -120,7 +131,11 @@ impl Applied {
     /// One data pod.
     pub async fn pod(&self, ordinal: u32) -> Result<Pod> {
         let name = self.name.pod(ordinal);
-        self.space.api::<Pod>().get(&name).await.with_context(|| format!("cannot get the pod {name}"))
+        self.space
+            .api::<Pod>()
+            .get(&name)
+            .await
+            .with_context(|| format!("cannot get the pod {name}"))
     }
 
     /// The pod of the recorded primary, and its ordinal.
@@ -159,7 +174,9 @@ impl Applied {
         // The condition may be that of a moment before the fault; what the servers say decides.
         loop {
             let left = limit.saturating_sub(start.elapsed());
-            let seen = self.wait("condition Ready is True", left, Look::is_ready).await?;
+            let seen = self
+                .wait("condition Ready is True", left, Look::is_ready)
+                .await?;
             match crate::truth::whole(self, &seen).await {
                 Ok(()) => return Ok(seen),
                 Err(why) if left.is_zero() => {
@@ -172,7 +189,11 @@ impl Applied {
 
     /// The password of clients.
     pub async fn password(&self) -> Result<String> {
-        let cluster = self.space.api::<ValkeyCluster>().get(self.name.as_str()).await?;
+        let cluster = self
+            .space
+            .api::<ValkeyCluster>()
+            .get(self.name.as_str())
+            .await?;
         let name = self.name.auth_secret(cluster.spec.auth.as_ref());
         let secret = self.space.api::<Secret>().get(&name).await?;
         let bytes = secret.data.and_then(|mut data| data.remove("password"));
@@ -183,13 +204,18 @@ impl Applied {
     /// Address of one of the cluster's Services.
     pub async fn service(&self, name: &str) -> Result<SocketAddr> {
         let service = self.space.api::<Service>().get(name).await?;
-        let ip = service.spec.and_then(|spec| spec.cluster_ip).context("the Service has no address")?;
+        let ip = service
+            .spec
+            .and_then(|spec| spec.cluster_ip)
+            .context("the Service has no address")?;
         Ok(SocketAddr::new(ip.parse()?, PORT))
     }
 
     /// Address of the client Service, for the ledger.
     pub async fn client_address(&self) -> Result<std::sync::Arc<Address>> {
-        Ok(Address::fixed(self.service(&self.name.client_service()).await?))
+        Ok(Address::fixed(
+            self.service(&self.name.client_service()).await?,
+        ))
     }
 
     /// A connection to one pod's client port.
@@ -202,15 +228,27 @@ impl Applied {
 
     /// Events about the cluster, oldest first, as `(reason, note)`.
     pub async fn events(&self) -> Result<Vec<(String, String)>> {
-        let mut events = self.space.api::<Event>().list(&ListParams::default()).await?.items;
+        let mut events = self
+            .space
+            .api::<Event>()
+            .list(&ListParams::default())
+            .await?
+            .items;
         events.retain(|event| {
             event.involved_object.kind.as_deref() == Some("ValkeyCluster")
                 && event.involved_object.name.as_deref() == Some(self.name.as_str())
         });
-        events.sort_by(|a, b| a.metadata.creation_timestamp.cmp(&b.metadata.creation_timestamp));
-        let pairs = events
-            .into_iter()
-            .map(|event| (event.reason.unwrap_or_default(), event.message.unwrap_or_default()));
+        events.sort_by(|a, b| {
+            a.metadata
+                .creation_timestamp
+                .cmp(&b.metadata.creation_timestamp)
+        });
+        let pairs = events.into_iter().map(|event| {
+            (
+                event.reason.unwrap_or_default(),
+                event.message.unwrap_or_default(),
+            )
+        });
         Ok(pairs.collect())
     }
 
@@ -220,7 +258,12 @@ impl Applied {
         match self.look().await {
             Ok(look) => {
                 let status = serde_json::to_string_pretty(&look.cluster.status).unwrap_or_default();
-                let _ = writeln!(text, "-- status of {}/{}\n{status}", self.space.name, self.name.as_str());
+                let _ = writeln!(
+                    text,
+                    "-- status of {}/{}\n{status}",
+                    self.space.name,
+                    self.name.as_str()
+                );
                 text.push_str("-- pods\n");
                 for pod in &look.pods {
                     let _ = writeln!(text, "{}", summary(pod));
@@ -250,12 +293,18 @@ impl Look {
 
     /// A condition.
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
-        self.cluster.status.as_ref()?.conditions.iter().find(|condition| condition.type_ == kind)
+        self.cluster
+            .status
+            .as_ref()?
+            .conditions
+            .iter()
+            .find(|condition| condition.type_ == kind)
     }
 
     /// Whether a condition has a status and a reason.
     pub fn says(&self, kind: &str, status: &str, reason: &str) -> bool {
-        self.condition(kind).is_some_and(|it| it.status == status && it.reason == reason)
+        self.condition(kind)
+            .is_some_and(|it| it.status == status && it.reason == reason)
     }
 
     /// Whether the cluster says of its present generation that it is ready.
@@ -272,7 +321,9 @@ impl Look {
 
     /// Epoch of the primary record; 0 without one.
     pub fn epoch(&self) -> i64 {
-        self.status().primary_record.map_or(0, |record| record.epoch)
+        self.status()
+            .primary_record
+            .map_or(0, |record| record.epoch)
     }
 }
 
@@ -297,13 +348,21 @@ pub fn address(pod: &Pod) -> Result<SocketAddr> {
 
 /// Whether a pod is ready.
 pub fn is_ready(pod: &Pod) -> bool {
-    let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().any(|it| it.type_ == "Ready" && it.status == "True")
+    let conditions = pod
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|it| it.type_ == "Ready" && it.status == "True")
 }
 
 /// How often a pod's server was started again.
 pub fn restarts(pod: &Pod) -> i32 {
-    let containers = pod.status.iter().flat_map(|it| it.container_statuses.iter().flatten());
+    let containers = pod
+        .status
+        .iter()
+        .flat_map(|it| it.container_statuses.iter().flatten());
     containers.map(|container| container.restart_count).sum()
 }
 

@@ -58,7 +58,10 @@ pub fn requests(user: &str, from: Timestamp, to: Timestamp) -> Result<Requests> 
     for entry in entries {
         let path = entry?.path();
         // The API server renames a log that has become large to `audit-<time>.log`.
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let name = path
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let young = path.metadata()?.modified()? >= from.into();
         if !name.starts_with("audit") || !young {
             continue;
@@ -67,7 +70,9 @@ pub fn requests(user: &str, from: Timestamp, to: Timestamp) -> Result<Requests> 
             let line = line?;
             if line.contains(&needle) {
                 // The last line may be half written.
-                let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
+                let Ok(event) = serde_json::from_str::<Value>(&line) else {
+                    continue;
+                };
                 count(&event, from, to, &mut requests);
             }
         }
@@ -76,16 +81,28 @@ pub fn requests(user: &str, from: Timestamp, to: Timestamp) -> Result<Requests> 
 }
 
 fn count(event: &Value, from: Timestamp, to: Timestamp, requests: &mut Requests) {
-    let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let text = |pointer: &str| {
+        event
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     let at = text("/requestReceivedTimestamp").parse::<Timestamp>();
     let watch = text("/verb") == "watch";
     // A watch is told of twice, when it starts and when it ends; everything else when it is complete.
-    let stage = if watch { "ResponseStarted" } else { "ResponseComplete" };
+    let stage = if watch {
+        "ResponseStarted"
+    } else {
+        "ResponseComplete"
+    };
     if text("/stage") == stage && at.is_ok_and(|at| (from..=to).contains(&at)) {
         let subresource = text("/objectRef/subresource");
         let resource = text("/objectRef/resource");
-        let resource =
-            if subresource.is_empty() { resource.to_owned() } else { format!("{resource}/{subresource}") };
+        let resource = if subresource.is_empty() {
+            resource.to_owned()
+        } else {
+            format!("{resource}/{subresource}")
+        };
         requests.add(text("/verb"), &resource);
     }
 }
@@ -97,9 +114,7 @@ mod tests {
 
     #[test]
     fn requests_are_sorted_by_what_they_cost() {
-        let event = |verb: &str, resource: &str, stage: &str, at: &str| {
-            json!({"verb": verb, "stage": stage, "objectRef": {"resource": resource}, "requestReceivedTimestamp": at})
-        };
+        let event = |verb: &str, resource: &str, stage: &str, at: &str| json!({"verb": verb, "stage": stage, "objectRef": {"resource": resource}, "requestReceivedTimestamp": at});
         let inside = "2026-01-01T00:00:05.000001Z";
         let mut requests = Requests::default();
         for it in [
@@ -108,10 +123,20 @@ mod tests {
             event("watch", "pods", "ResponseComplete", inside),
             event("get", "pods", "ResponseComplete", inside),
             event("patch", "services", "ResponseComplete", inside),
-            event("patch", "services", "ResponseComplete", "2026-01-01T00:01:00Z"),
+            event(
+                "patch",
+                "services",
+                "ResponseComplete",
+                "2026-01-01T00:01:00Z",
+            ),
         ] {
             let (from, to) = ("2026-01-01T00:00:00Z", "2026-01-01T00:00:10Z");
-            count(&it, from.parse().unwrap(), to.parse().unwrap(), &mut requests);
+            count(
+                &it,
+                from.parse().unwrap(),
+                to.parse().unwrap(),
+                &mut requests,
+            );
         }
         assert_eq!((requests.leases, requests.watches), (1, 1));
         assert_eq!((requests.read_count(), requests.write_count()), (1, 1));

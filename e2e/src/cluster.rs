@@ -36,7 +36,9 @@ pub async fn connect() -> Result<Client> {
     };
     let file = Kubeconfig::read_from(&path).with_context(missing)?;
     let options = KubeConfigOptions::default();
-    let mut config = Config::from_custom_kubeconfig(file, &options).await.with_context(missing)?;
+    let mut config = Config::from_custom_kubeconfig(file, &options)
+        .await
+        .with_context(missing)?;
     config.read_timeout = Some(SILENCE);
     let client = Client::try_from(config).with_context(missing)?;
     client.apiserver_version().await.with_context(missing)?;

@@ -24,7 +24,8 @@ impl Process {
     /// When the container does not run on this machine.
     pub fn of(pod: &Pod) -> Result<Self> {
         let name = pod.name_any();
-        let container = container_id(pod).with_context(|| format!("no container of {name} runs"))?;
+        let container =
+            container_id(pod).with_context(|| format!("no container of {name} runs"))?;
         let pids = pids_in_control_group(&container)?;
         // The first process of a container has the lowest number: it started all others.
         let first = pids.into_iter().min_by_key(|pid| pid.as_raw_nonzero());
@@ -53,7 +54,10 @@ impl Process {
     /// Resident memory in bytes (`VmRSS` of `/proc/PID/status`).
     pub fn resident(self) -> Result<u64> {
         let text = std::fs::read_to_string(self.proc("status"))?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .context("no VmRSS")?;
         let kib: u64 = line.trim().trim_end_matches(" kB").trim().parse()?;
         Ok(kib * 1024)
     }
@@ -61,7 +65,12 @@ impl Process {
     /// Processor time used so far, in seconds (`utime` and `stime` of `/proc/PID/stat`).
     pub fn processor_seconds(self) -> Result<f64> {
         let fields = self.stat()?;
-        let ticks = |at: usize| fields.get(at).and_then(|it| it.parse::<f64>().ok()).context("no times");
+        let ticks = |at: usize| {
+            fields
+                .get(at)
+                .and_then(|it| it.parse::<f64>().ok())
+                .context("no times")
+        };
         Ok((ticks(11)? + ticks(12)?) / TICKS)
     }
 
@@ -129,7 +138,11 @@ impl BlackHole {
             .args(rule)
             .output()
             .context("cannot run nsenter")?;
-        ensure!(output.status.success(), "iptables: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(
+            output.status.success(),
+            "iptables: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         Ok(())
     }
 }
@@ -156,14 +169,23 @@ pub async fn force_delete(space: &Space, pod: &str) -> Result<Instant> {
 async fn remove(space: &Space, pod: &str, how: &DeleteParams) -> Result<Instant> {
     let at = Instant::now();
     let api: Api<Pod> = space.api();
-    api.delete(pod, how).await.with_context(|| format!("cannot delete the pod {pod}"))?;
+    api.delete(pod, how)
+        .await
+        .with_context(|| format!("cannot delete the pod {pod}"))?;
     Ok(at)
 }
 
 fn container_id(pod: &Pod) -> Option<String> {
     let container = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
     container.state.as_ref()?.running.as_ref()?;
-    Some(container.container_id.as_ref()?.rsplit_once('/')?.1.to_owned())
+    Some(
+        container
+            .container_id
+            .as_ref()?
+            .rsplit_once('/')?
+            .1
+            .to_owned(),
+    )
 }
 
 /// Processes whose control group is that of a container.
@@ -171,12 +193,18 @@ fn pids_in_control_group(container: &str) -> Result<Vec<Pid>> {
     let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc")? {
         let entry = entry?;
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+        let Some(pid) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<i32>().ok())
+        else {
             continue;
         };
         let groups = std::fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
         if groups.contains(container) {
-            let Some(pid) = Pid::from_raw(pid) else { bail!("a process without a number") };
+            let Some(pid) = Pid::from_raw(pid) else {
+                bail!("a process without a number")
+            };
             pids.push(pid);
         }
     }

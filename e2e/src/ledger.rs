@@ -19,7 +19,7 @@ pub const LIMIT: Duration = Duration::from_millis(50);
 /// Pause between two writes of a client: about 500 writes a second each, which two processors carry beside Kubernetes.
 const PACE: Duration = Duration::from_millis(2);
 /// Pause after an attempt that failed at once, such as a refused connection.
-const AGAIN: Duration = Duration::from_millis(1);
+const AGAIN: Duration = Duration::from_millis(2);
 /// Keys that are read back with one command.
 const BATCH: usize = 500;
 
@@ -80,17 +80,27 @@ impl Ledger {
     pub fn start(run: &str, addresses: &[Arc<Address>], password: Option<&str>) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let counts: Vec<Arc<AtomicU64>> = addresses.iter().map(|_| Arc::default()).collect();
-        let clients = addresses.iter().zip(&counts).enumerate().map(|(number, (address, count))| {
-            let client = Client {
-                prefix: prefix(run, number),
-                address: Arc::clone(address),
-                password: password.map(str::to_owned),
-                stop: Arc::clone(&stop),
-                count: Arc::clone(count),
-            };
-            std::thread::spawn(move || client.run())
-        });
-        Self { run: run.to_owned(), clients: clients.collect(), stop, counts }
+        let clients =
+            addresses
+                .iter()
+                .zip(&counts)
+                .enumerate()
+                .map(|(number, (address, count))| {
+                    let client = Client {
+                        prefix: prefix(run, number),
+                        address: Arc::clone(address),
+                        password: password.map(str::to_owned),
+                        stop: Arc::clone(&stop),
+                        count: Arc::clone(count),
+                    };
+                    std::thread::spawn(move || client.run())
+                });
+        Self {
+            run: run.to_owned(),
+            clients: clients.collect(),
+            stop,
+            counts,
+        }
     }
 
     /// Waits until each client had `more` further writes acknowledged.
@@ -98,8 +108,11 @@ impl Ledger {
     /// # Errors
     /// When that takes longer than `limit`.
     pub async fn progress(&self, more: u64, limit: Duration) -> Result<()> {
-        let goals: Vec<u64> =
-            self.counts.iter().map(|count| count.load(Ordering::Relaxed) + more).collect();
+        let goals: Vec<u64> = self
+            .counts
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed) + more)
+            .collect();
         let end = Instant::now() + limit;
         loop {
             let behind = self
@@ -111,9 +124,14 @@ impl Ledger {
                 return Ok(());
             }
             if Instant::now() > end {
-                let counts: Vec<u64> =
-                    self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-                bail!("writes did not go on within {limit:?}: acknowledged {counts:?}, waited for {goals:?}");
+                let counts: Vec<u64> = self
+                    .counts
+                    .iter()
+                    .map(|count| count.load(Ordering::Relaxed))
+                    .collect();
+                bail!(
+                    "writes did not go on within {limit:?}: acknowledged {counts:?}, waited for {goals:?}"
+                );
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -127,9 +145,16 @@ impl Ledger {
         self.stop.store(true, Ordering::Relaxed);
         let journals = std::mem::take(&mut self.clients)
             .into_iter()
-            .map(|client| client.join().map_err(|_| anyhow!("a client of the ledger panicked")))
+            .map(|client| {
+                client
+                    .join()
+                    .map_err(|_| anyhow!("a client of the ledger panicked"))
+            })
             .collect::<Result<_>>()?;
-        Ok(Record { run: self.run.clone(), journals })
+        Ok(Record {
+            run: self.run.clone(),
+            journals,
+        })
     }
 }
 
@@ -161,7 +186,10 @@ impl Client {
             let key = format!("{}{}", self.prefix, journal.writes.len());
             match self.write(&mut connection, &key, attempt) {
                 Ok(()) => {
-                    journal.writes.push(Acknowledged { attempt, at: Instant::now() });
+                    journal.writes.push(Acknowledged {
+                        attempt,
+                        at: Instant::now(),
+                    });
                     self.count.fetch_add(1, Ordering::Relaxed);
                     attempt = 0;
                     std::thread::sleep(PACE);
@@ -238,8 +266,9 @@ impl Record {
                 let keys: Vec<String> = (0..writes.len())
                     .map(|offset| format!("{prefix}{}", batch * BATCH + offset))
                     .collect();
-                let words: Vec<&str> =
-                    std::iter::once("MGET").chain(keys.iter().map(String::as_str)).collect();
+                let words: Vec<&str> = std::iter::once("MGET")
+                    .chain(keys.iter().map(String::as_str))
+                    .collect();
                 let Reply::List(values) = connection.ok(&words)? else {
                     bail!("MGET did not answer with a list");
                 };
@@ -270,15 +299,21 @@ impl Record {
 
     /// The longest pause between two acknowledgements of one client.
     pub fn longest_gap(&self) -> Duration {
-        let gaps = self.journals.iter().flat_map(|journal| journal.writes.windows(2));
-        gaps.map(|pair| pair[1].at - pair[0].at).max().unwrap_or_default()
+        let gaps = self
+            .journals
+            .iter()
+            .flat_map(|journal| journal.writes.windows(2));
+        gaps.map(|pair| pair[1].at - pair[0].at)
+            .max()
+            .unwrap_or_default()
     }
 
     /// What the clients met, for the message of a failed test.
     pub fn failures(&self) -> String {
-        let lines = self.journals.iter().enumerate().map(|(client, journal)| {
-            format!("client {client}: {}\n", journal.failures.join("; "))
-        });
+        let lines =
+            self.journals.iter().enumerate().map(|(client, journal)| {
+                format!("client {client}: {}\n", journal.failures.join("; "))
+            });
         lines.collect()
     }
 }

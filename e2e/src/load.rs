@@ -52,20 +52,31 @@ impl Load {
         let mut connection = Connection::open(address(&primary)?, Some(&password), PATIENT)?;
         connection.ok(&["SET", MARKER, "set"])?;
         connection.ok(&["WAIT", "2", "1000"])?;
-        let readers = [cluster.name.client_service(), cluster.name.replicas_service()];
+        let readers = [
+            cluster.name.client_service(),
+            cluster.name.replicas_service(),
+        ];
         let mut addresses = Vec::new();
         for name in readers {
             addresses.push(cluster.service(&name).await?);
         }
-        let readers =
-            addresses.into_iter().map(|address| Reader::start(address, password.clone())).collect();
+        let readers = addresses
+            .into_iter()
+            .map(|address| Reader::start(address, password.clone()))
+            .collect();
         let told = Told::start(cluster);
         let number = Instant::now().elapsed().subsec_nanos() ^ std::process::id();
         let (pods, service) = (format!("p{number}"), format!("s{number}"));
         let at_pods = Ledger::start(&pods, &[Arc::clone(&told.address)], Some(&password));
         let through = cluster.client_address().await?;
         let through_service = Ledger::start(&service, &[through], Some(&password));
-        let load = Self { told, at_pods, through_service, readers, password };
+        let load = Self {
+            told,
+            at_pods,
+            through_service,
+            readers,
+            password,
+        };
         load.progress().await?;
         Ok(load)
     }
@@ -95,7 +106,9 @@ impl Load {
         let (at_pods, through_service) = (self.at_pods.stop()?, self.through_service.stop()?);
         drop(self.told);
         let look = cluster.wait_ready(RECOVERY).await?;
-        let primary = look.recorded().ok_or_else(|| anyhow!("there is no primary record"))?;
+        let primary = look
+            .recorded()
+            .ok_or_else(|| anyhow!("there is no primary record"))?;
         let address = address(&cluster.pod(primary).await?)?;
         let mut outcome = Outcome::default();
         for record in [&at_pods, &through_service] {
@@ -104,7 +117,13 @@ impl Load {
             outcome.lost += part.lost;
             outcome.altered += part.altered;
         }
-        Ok(Finished { at_pods, through_service, outcome, reads, empty_reads })
+        Ok(Finished {
+            at_pods,
+            through_service,
+            outcome,
+            reads,
+            empty_reads,
+        })
     }
 }
 
@@ -122,16 +141,28 @@ impl Finished {
             self.at_pods.failures(),
             self.through_service.failures()
         );
-        ensure!(self.outcome.acknowledged > 0 && self.reads > 0, "nothing was written or read: {seen}");
-        ensure!(self.outcome.lost == 0, "acknowledged writes are gone: {seen}");
-        ensure!(self.outcome.altered == 0, "acknowledged writes were taken back: {seen}");
+        ensure!(
+            self.outcome.acknowledged > 0 && self.reads > 0,
+            "nothing was written or read: {seen}"
+        );
+        ensure!(
+            self.outcome.lost == 0,
+            "acknowledged writes are gone: {seen}"
+        );
+        ensure!(
+            self.outcome.altered == 0,
+            "acknowledged writes were taken back: {seen}"
+        );
         ensure!(self.empty_reads == 0, "an empty server was read: {seen}");
         Ok(())
     }
 
     /// How long after a fault writes were acknowledged again: at pod level, and through the Service.
     pub fn recovery(&self, fault: Instant) -> Option<(Duration, Duration)> {
-        Some((self.at_pods.recovery(fault)?, self.through_service.recovery(fault)?))
+        Some((
+            self.at_pods.recovery(fault)?,
+            self.through_service.recovery(fault)?,
+        ))
     }
 }
 
@@ -160,13 +191,22 @@ impl Reader {
                 std::thread::sleep(READ_PACE);
             }
         });
-        Self { stop, counts, thread }
+        Self {
+            stop,
+            counts,
+            thread,
+        }
     }
 
     fn stop(self) -> Result<(u64, u64)> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().map_err(|_| anyhow!("a reader panicked"))?;
-        Ok((self.counts.0.load(Ordering::Relaxed), self.counts.1.load(Ordering::Relaxed)))
+        self.thread
+            .join()
+            .map_err(|_| anyhow!("a reader panicked"))?;
+        Ok((
+            self.counts.0.load(Ordering::Relaxed),
+            self.counts.1.load(Ordering::Relaxed),
+        ))
     }
 }
 

@@ -46,9 +46,16 @@ async fn run<F>(name: &str, turns: u32, test: impl FnOnce(Space) -> F)
 where
     F: Future<Output = Result<()>> + Send + 'static,
 {
-    let _turn = TURNS.acquire_many(turns).await.expect("the turns are never closed");
-    let client = cluster::connect().await.unwrap_or_else(|why| panic!("{why:#}"));
-    let space = Space::create(client, name).await.unwrap_or_else(|why| panic!("{why:#}"));
+    let _turn = TURNS
+        .acquire_many(turns)
+        .await
+        .expect("the turns are never closed");
+    let client = cluster::connect()
+        .await
+        .unwrap_or_else(|why| panic!("{why:#}"));
+    let space = Space::create(client, name)
+        .await
+        .unwrap_or_else(|why| panic!("{why:#}"));
     let outcome = tokio::spawn(test(space.clone())).await;
     let deleted = space.delete().await;
     match outcome {
@@ -59,10 +66,12 @@ where
 }
 
 impl Space {
-    /// Creates a namespace `e2e-<name>-<number>`.
+    /// Creates a namespace `e2e-<name>-<number>`. `E2E_RUN` takes the number's place, so that an operator under a
+    /// debugger can be told the namespace with `--watch-namespaces`.
     pub async fn create(client: Client, name: &str) -> Result<Self> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() % 10_000_000;
-        let name = format!("e2e-{name}-{now}");
+        let run = std::env::var("E2E_RUN").unwrap_or_else(|_| now.to_string());
+        let name = format!("e2e-{name}-{run}");
         let object = serde_json::from_value(json!({"metadata": {"name": name}}))?;
         let api: Api<Namespace> = Api::all(client.clone());
         api.create(&PostParams::default(), &object)

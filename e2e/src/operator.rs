@@ -26,22 +26,32 @@ const LINES: usize = 60;
 /// The operator's pods.
 pub async fn pods(client: &Client) -> Result<Vec<Pod>> {
     let api: Api<Pod> = Api::namespaced(client.clone(), OPERATOR);
-    Ok(api.list(&ListParams::default().labels(SELECTOR)).await?.items)
+    Ok(api
+        .list(&ListParams::default().labels(SELECTOR))
+        .await?
+        .items)
 }
 
 /// The pod that holds the lease.
 pub async fn leader(client: &Client) -> Result<Pod> {
-    let holder = holder(client).await?.context("no operator leads: is it installed? run `cargo xtask up`")?;
+    let holder = holder(client)
+        .await?
+        .context("no operator leads: is it installed? run `cargo xtask up`")?;
     let pods = pods(client).await?;
-    let leader = pods.into_iter().find(|pod| holder.starts_with(&pod.name_any()));
-    leader.with_context(|| format!("the holder {holder} of the lease is none of the operator's pods"))
+    let leader = pods
+        .into_iter()
+        .find(|pod| holder.starts_with(&pod.name_any()));
+    leader
+        .with_context(|| format!("the holder {holder} of the lease is none of the operator's pods"))
 }
 
 /// Who holds the lease.
 pub async fn holder(client: &Client) -> Result<Option<String>> {
     let api: Api<Lease> = Api::namespaced(client.clone(), OPERATOR);
     let leases = api.list(&ListParams::default()).await?.items;
-    let holders = leases.into_iter().filter_map(|lease| lease.spec?.holder_identity);
+    let holders = leases
+        .into_iter()
+        .filter_map(|lease| lease.spec?.holder_identity);
     Ok(holders.filter(|holder| !holder.is_empty()).last())
 }
 
@@ -68,7 +78,12 @@ pub async fn wait_ready(client: &Client, limit: Duration) -> Result<()> {
 /// Scales the operator to nothing, until the guard goes.
 pub async fn remove(client: &Client) -> Result<Absent> {
     let api: Api<Deployment> = Api::namespaced(client.clone(), OPERATOR);
-    let replicas = api.get(OPERATOR).await?.spec.and_then(|spec| spec.replicas).unwrap_or(1);
+    let replicas = api
+        .get(OPERATOR)
+        .await?
+        .spec
+        .and_then(|spec| spec.replicas)
+        .unwrap_or(1);
     scale(client, 0).await?;
     let absent = Absent { replicas };
     let start = Instant::now();
@@ -84,7 +99,8 @@ pub async fn remove(client: &Client) -> Result<Absent> {
 async fn scale(client: &Client, replicas: i32) -> Result<()> {
     let api: Api<Deployment> = Api::namespaced(client.clone(), OPERATOR);
     let patch = Patch::Merge(json!({"spec": {"replicas": replicas}}));
-    api.patch_scale(OPERATOR, &PatchParams::default(), &patch).await?;
+    api.patch_scale(OPERATOR, &PatchParams::default(), &patch)
+        .await?;
     Ok(())
 }
 
@@ -97,7 +113,9 @@ impl Drop for Absent {
     fn drop(&mut self) {
         let replicas = self.replicas;
         let back = std::thread::spawn(move || -> Result<()> {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()?;
             runtime.block_on(async { scale(&cluster::connect().await?, replicas).await })
         });
         if !matches!(back.join(), Ok(Ok(()))) {
@@ -114,9 +132,17 @@ pub async fn log_about(client: &Client, namespace: &str) -> Vec<String> {
     let mut lines = Vec::new();
     for pod in pods(client).await.unwrap_or_default() {
         for previous in [true, false] {
-            let params = LogParams { previous, tail_lines: Some(5000), ..LogParams::default() };
+            let params = LogParams {
+                previous,
+                tail_lines: Some(5000),
+                ..LogParams::default()
+            };
             let text = api.logs(&pod.name_any(), &params).await.unwrap_or_default();
-            lines.extend(text.lines().filter(|line| line.contains(namespace)).map(str::to_owned));
+            lines.extend(
+                text.lines()
+                    .filter(|line| line.contains(namespace))
+                    .map(str::to_owned),
+            );
         }
     }
     lines.sort();

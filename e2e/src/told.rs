@@ -48,8 +48,12 @@ impl Drop for Told {
 
 async fn follow(cluster: &Applied, target: &Address) -> Result<()> {
     let one = WatchParams::default().fields(&format!("metadata.name={}", cluster.name.as_str()));
-    let mine = WatchParams::default().labels(&format!("{}={}", labels::INSTANCE, cluster.name.as_str()));
-    let (clusters, pods) = (cluster.space.api::<ValkeyCluster>(), cluster.space.api::<Pod>());
+    let mine =
+        WatchParams::default().labels(&format!("{}={}", labels::INSTANCE, cluster.name.as_str()));
+    let (clusters, pods) = (
+        cluster.space.api::<ValkeyCluster>(),
+        cluster.space.api::<Pod>(),
+    );
     let mut records = Box::pin(clusters.watch(&one, "0").await?);
     let mut members = Box::pin(pods.watch(&mine, "0").await?);
     let mut primary = None;
@@ -59,7 +63,10 @@ async fn follow(cluster: &Applied, target: &Address) -> Result<()> {
             Either::Left((event, _)) => {
                 let Some(event) = event? else { return Ok(()) };
                 if let WatchEvent::Added(it) | WatchEvent::Modified(it) = event {
-                    primary = it.status.and_then(|status| status.primary_record).map(|it| it.pod);
+                    primary = it
+                        .status
+                        .and_then(|status| status.primary_record)
+                        .map(|it| it.pod);
                 }
             }
             Either::Right((event, _)) => {

@@ -18,8 +18,16 @@ const POD_NAME: &str = "statefulset.kubernetes.io/pod-name";
 pub async fn whole(cluster: &Applied, look: &Look) -> Result<()> {
     let spec = &look.cluster.spec;
     let replicated = spec.topology == Topology::Replication;
-    let wanted = if replicated { usize::try_from(spec.replicas)? } else { 1 };
-    ensure!(look.pods.len() == wanted, "there are {} pods instead of {wanted}", look.pods.len());
+    let wanted = if replicated {
+        usize::try_from(spec.replicas)?
+    } else {
+        1
+    };
+    ensure!(
+        look.pods.len() == wanted,
+        "there are {} pods instead of {wanted}",
+        look.pods.len()
+    );
     let status = look.status();
     ensure!(
         status.ready_replicas == Some(i32::try_from(wanted)?),
@@ -28,7 +36,11 @@ pub async fn whole(cluster: &Applied, look: &Look) -> Result<()> {
     );
     let primary = status.primary.unwrap_or_default();
     let auth = spec.auth.as_ref().is_none_or(|auth| auth.enabled);
-    let password = if auth { Some(cluster.password().await?) } else { None };
+    let password = if auth {
+        Some(cluster.password().await?)
+    } else {
+        None
+    };
     for pod in &look.pods {
         let name = pod.name_any();
         let mut server = Connection::open(address(pod)?, password.as_deref(), LIMIT_OF_LOOKS)
@@ -41,9 +53,16 @@ pub async fn whole(cluster: &Applied, look: &Look) -> Result<()> {
             is_replica(&name, &info)?;
         }
         if replicated {
-            let role = if name == primary { labels::ROLE_PRIMARY } else { labels::ROLE_REPLICA };
+            let role = if name == primary {
+                labels::ROLE_PRIMARY
+            } else {
+                labels::ROLE_REPLICA
+            };
             let label = labels_role(pod);
-            ensure!(label == role, "{name} has the role label {label:?} instead of {role:?}");
+            ensure!(
+                label == role,
+                "{name} has the role label {label:?} instead of {role:?}"
+            );
         }
     }
     ensure!(ordinal(&primary).is_some(), "the status names no primary");
@@ -59,27 +78,49 @@ fn labels_role(pod: &Pod) -> &str {
 
 fn is_primary(name: &str, info: &str, replicas: usize) -> Result<()> {
     let role = line(info, "role").unwrap_or_default();
-    ensure!(role == "master", "{name} has the role {role}, and the status calls it primary");
-    let online = info.lines().filter(|it| it.starts_with("slave") && it.contains("state=online")).count();
-    ensure!(online == replicas, "{online} of {replicas} replicas of {name} are online");
+    ensure!(
+        role == "master",
+        "{name} has the role {role}, and the status calls it primary"
+    );
+    let online = info
+        .lines()
+        .filter(|it| it.starts_with("slave") && it.contains("state=online"))
+        .count();
+    ensure!(
+        online == replicas,
+        "{online} of {replicas} replicas of {name} are online"
+    );
     Ok(())
 }
 
 fn is_replica(name: &str, info: &str) -> Result<()> {
     let field = |field: &str| line(info, field).unwrap_or_default();
     if field("role") != "slave" || field("master_link_status") != "up" {
-        bail!("{name} is no replica in sync: role {}, link {}", field("role"), field("master_link_status"));
+        bail!(
+            "{name} is no replica in sync: role {}, link {}",
+            field("role"),
+            field("master_link_status")
+        );
     }
     Ok(())
 }
 
 /// Both client Services lead to the primary.
 async fn routes(cluster: &Applied, primary: &str) -> Result<()> {
-    for name in [cluster.name.client_service(), cluster.name.primary_service()] {
+    for name in [
+        cluster.name.client_service(),
+        cluster.name.primary_service(),
+    ] {
         let service = cluster.space.api::<Service>().get(&name).await?;
-        let selector = service.spec.and_then(|spec| spec.selector).unwrap_or_default();
+        let selector = service
+            .spec
+            .and_then(|spec| spec.selector)
+            .unwrap_or_default();
         let pod = selector.get(POD_NAME).map_or("", String::as_str);
-        ensure!(pod == primary, "the Service {name} leads to {pod:?}, the primary is {primary}");
+        ensure!(
+            pod == primary,
+            "the Service {name} leads to {pod:?}, the primary is {primary}"
+        );
     }
     Ok(())
 }

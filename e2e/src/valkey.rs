@@ -52,7 +52,9 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(deadline))?;
         stream.set_write_timeout(Some(deadline))?;
-        let mut connection = Self { stream: BufReader::new(stream) };
+        let mut connection = Self {
+            stream: BufReader::new(stream),
+        };
         if let Some(password) = password {
             connection.ok(&["AUTH", password])?;
         }
@@ -88,7 +90,9 @@ impl Connection {
     /// # Errors
     /// As [`Self::ok`].
     pub fn text(&mut self, words: &[&str]) -> Result<String> {
-        self.ok(words)?.text().ok_or_else(|| invalid("the answer is no text"))
+        self.ok(words)?
+            .text()
+            .ok_or_else(|| invalid("the answer is no text"))
     }
 
     /// Value of a line `field:value` in an `INFO` section.
@@ -102,7 +106,9 @@ impl Connection {
 
     fn read(&mut self) -> Result<Reply> {
         let line = self.line()?;
-        let (kind, rest) = line.split_at_checked(1).ok_or_else(|| invalid("an empty answer"))?;
+        let (kind, rest) = line
+            .split_at_checked(1)
+            .ok_or_else(|| invalid("an empty answer"))?;
         Ok(match kind {
             "+" => Reply::Status(rest.to_owned()),
             "-" => Reply::Error(rest.to_owned()),
@@ -142,11 +148,15 @@ impl Connection {
 /// Value of a line `field:value`.
 pub fn line(info: &str, field: &str) -> Option<String> {
     let values = info.lines().filter_map(|line| line.split_once(':'));
-    values.into_iter().find(|(name, _)| *name == field).map(|(_, value)| value.trim().to_owned())
+    values
+        .into_iter()
+        .find(|(name, _)| *name == field)
+        .map(|(_, value)| value.trim().to_owned())
 }
 
 fn number(text: &str) -> Result<i64> {
-    text.parse().map_err(|_| invalid("a length that is no number"))
+    text.parse()
+        .map_err(|_| invalid("a length that is no number"))
 }
 
 fn invalid(what: &str) -> Error {

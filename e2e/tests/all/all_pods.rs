@@ -24,7 +24,9 @@ async fn replace_all(space: &Space, cluster: &Applied, force: bool) -> Result<()
     let replaced = |look: &Look| {
         look.pods.len() == old.len() && look.pods.iter().all(|pod| !old.contains(&pod.uid()))
     };
-    cluster.wait("all pods are others", Duration::from_secs(60), replaced).await?;
+    cluster
+        .wait("all pods are others", Duration::from_secs(60), replaced)
+        .await?;
     Ok(())
 }
 
@@ -38,7 +40,11 @@ async fn a_durable_cluster_has_every_key_again_after_all_pods_were_deleted() {
         replace_all(&space, &cluster, false).await?;
         cluster.wait_ready(MAKING).await?;
         let finished = load.finish(&cluster).await?;
-        println!("{:?}, longest gap {:?}", finished.outcome, finished.through_service.longest_gap());
+        println!(
+            "{:?}, longest gap {:?}",
+            finished.outcome,
+            finished.through_service.longest_gap()
+        );
         finished.nothing_lost()
     })
     .await;
@@ -60,7 +66,10 @@ async fn a_durable_cluster_has_every_write_that_was_synced_after_all_pods_were_d
             let (_, pod) = cluster.primary().await?;
             let mut primary = cluster.connect(&pod).await?;
             let count = primary.ok(&["DBSIZE"])?;
-            ensure!(count == Reply::Number(500 * (round + 1)), "{count:?} keys in round {round}");
+            ensure!(
+                count == Reply::Number(500 * (round + 1)),
+                "{count:?} keys in round {round}"
+            );
         }
         Ok(())
     })

@@ -23,7 +23,11 @@ where
     K::DynamicType: Default,
 {
     let items = space.api::<K>().list(&ListParams::default()).await?.items;
-    Ok(items.iter().map(ResourceExt::name_any).filter(|name| name != "kube-root-ca.crt").collect())
+    Ok(items
+        .iter()
+        .map(ResourceExt::name_any)
+        .filter(|name| name != "kube-root-ca.crt")
+        .collect())
 }
 
 #[tokio::test(flavor = "multi_thread")]

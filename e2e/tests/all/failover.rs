@@ -21,14 +21,23 @@ async fn when_the_server_of_the_primary_is_killed_a_replica_leads_and_nothing_is
             let fault = Process::of(&pod)?.kill()?;
             let finished = load.finish(&cluster).await?;
             finished.nothing_lost()?;
-            let recovery = finished.recovery(fault).context("no writes after the kill")?;
+            let recovery = finished
+                .recovery(fault)
+                .context("no writes after the kill")?;
             println!("round {round}: writes after {recovery:?} (pod level, Service)");
             let after = cluster.look().await?;
             ensure!(after.recorded() != Some(old), "pod {old} still leads");
-            ensure!(after.epoch() == before.epoch() + 1, "{} promotions", after.epoch() - before.epoch());
+            ensure!(
+                after.epoch() == before.epoch() + 1,
+                "{} promotions",
+                after.epoch() - before.epoch()
+            );
         }
         let events = cluster.events().await?;
-        ensure!(events.iter().any(|(reason, _)| reason == "PrimaryDied"), "no event tells it: {events:?}");
+        ensure!(
+            events.iter().any(|(reason, _)| reason == "PrimaryDied"),
+            "no event tells it: {events:?}"
+        );
         Ok(())
     })
     .await;
@@ -54,7 +63,11 @@ async fn two_kills_in_a_row_cost_two_failovers_and_nothing() {
         load.finish(&cluster).await?.nothing_lost()?;
         tokio::time::sleep(Duration::from_secs(5)).await;
         let after = cluster.wait_ready(RECOVERY).await?;
-        ensure!(after.epoch() <= before.epoch() + 2, "{} promotions", after.epoch() - before.epoch());
+        ensure!(
+            after.epoch() <= before.epoch() + 2,
+            "{} promotions",
+            after.epoch() - before.epoch()
+        );
         Ok(())
     })
     .await;
@@ -76,14 +89,23 @@ async fn when_the_pod_of_the_primary_is_deleted_or_force_deleted_nothing_is_lost
             };
             cluster
                 .wait("the pod is another one", RECOVERY, |look| {
-                    look.pods.iter().any(|it| it.name_any() == name && it.uid() != pod.uid())
+                    look.pods
+                        .iter()
+                        .any(|it| it.name_any() == name && it.uid() != pod.uid())
                 })
                 .await?;
             let finished = load.finish(&cluster).await?;
-            println!("force {force}: writes after {:?} (pod level, Service)", finished.recovery(fault));
+            println!(
+                "force {force}: writes after {:?} (pod level, Service)",
+                finished.recovery(fault)
+            );
             finished.nothing_lost()?;
             let after = cluster.look().await?;
-            ensure!(after.epoch() == before.epoch() + 1, "{} promotions", after.epoch() - before.epoch());
+            ensure!(
+                after.epoch() == before.epoch() + 1,
+                "{} promotions",
+                after.epoch() - before.epoch()
+            );
         }
         Ok(())
     })
@@ -108,14 +130,17 @@ async fn a_frozen_replica_is_not_promoted() {
         let cluster = Applied::ready(&space, "frozen", replication()).await?;
         let (old, pod) = cluster.primary().await?;
         let replicas: Vec<u32> = (0..3).filter(|ordinal| *ordinal != old).collect();
-        let [asleep, awake] = replicas[..] else { anyhow::bail!("two replicas") };
+        let [asleep, awake] = replicas[..] else {
+            anyhow::bail!("two replicas")
+        };
         let load = Load::start(&cluster).await?;
         let frozen = Process::of(&cluster.pod(asleep).await?)?.freeze()?;
         tokio::time::sleep(Duration::from_millis(500)).await;
         Process::of(&pod)?.kill()?;
         cluster
             .wait("the replica that is awake leads", RECOVERY, |look| {
-                look.recorded() == Some(awake) && look.status().primary == Some(cluster.name.pod(awake))
+                look.recorded() == Some(awake)
+                    && look.status().primary == Some(cluster.name.pod(awake))
             })
             .await?;
         drop(frozen);
@@ -137,12 +162,21 @@ async fn silence_is_no_proof_so_a_primary_that_is_cut_off_stays_and_the_status_s
             })
             .await?;
         ensure!(look.epoch() == before.epoch(), "somebody was promoted");
-        ensure!(look.status().primary.is_none(), "the status names a primary that nobody reaches");
-        ensure!(look.status().primary_down_since.is_some(), "no primaryDownSince");
+        ensure!(
+            look.status().primary.is_none(),
+            "the status names a primary that nobody reaches"
+        );
+        ensure!(
+            look.status().primary_down_since.is_some(),
+            "no primaryDownSince"
+        );
         drop(hole);
         let after = cluster.wait_ready(RECOVERY).await?;
         ensure!(after.epoch() == before.epoch(), "somebody was promoted");
-        ensure!(after.status().primary_down_since.is_none(), "primaryDownSince is still there");
+        ensure!(
+            after.status().primary_down_since.is_none(),
+            "primaryDownSince is still there"
+        );
         Ok(())
     })
     .await;
@@ -166,7 +200,10 @@ async fn a_primary_that_restarts_empty_lets_nobody_in_before_it_holds_the_data_a
         while start.elapsed() < MAKING && !opened {
             if let Ok(mut server) = Connection::open(address, Some(&password), LIMIT_OF_LOOKS) {
                 let found = server.text(&["GET", "marker"]);
-                ensure!(found.as_deref().is_ok_and(|it| it == "set"), "the first read found {found:?}");
+                ensure!(
+                    found.as_deref().is_ok_and(|it| it == "set"),
+                    "the first read found {found:?}"
+                );
                 opened = server.info("server", "run_id")? != run;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;

@@ -21,7 +21,8 @@ async fn bare_server(space: &Space) -> Result<Pod> {
         "readinessProbe": {"tcpSocket": {"port": 6379}, "periodSeconds": 1},
     }]}});
     let api = space.api::<Pod>();
-    api.create(&PostParams::default(), &serde_json::from_value(pod)?).await?;
+    api.create(&PostParams::default(), &serde_json::from_value(pod)?)
+        .await?;
     wait(space, is_ready).await
 }
 
@@ -51,7 +52,10 @@ async fn the_ledger_notices_what_a_server_forgot() {
         ensure!(outcome.lost >= 200, "{outcome:?}");
         ensure!(outcome.acknowledged - outcome.lost >= 200, "{outcome:?}");
         let recovery = record.recovery(fault).unwrap_or_default();
-        ensure!(recovery > Duration::from_millis(100), "a restart in {recovery:?}");
+        ensure!(
+            recovery > Duration::from_millis(100),
+            "a restart in {recovery:?}"
+        );
         Ok(())
     })
     .await;
@@ -70,11 +74,17 @@ async fn a_frozen_or_cut_off_server_acknowledges_nothing_until_it_is_let_go() {
         ledger.progress(100, PATIENCE).await?;
         let hole = BlackHole::around(&pod)?;
         let stuck = ledger.progress(20, Duration::from_secs(1)).await;
-        ensure!(stuck.is_err(), "a server that is cut off acknowledged writes");
+        ensure!(
+            stuck.is_err(),
+            "a server that is cut off acknowledged writes"
+        );
         drop(hole);
         ledger.progress(100, PATIENCE).await?;
         let outcome = ledger.stop()?.check(address(&pod)?, None)?;
-        ensure!(outcome.lost == 0 && outcome.acknowledged >= 300, "{outcome:?}");
+        ensure!(
+            outcome.lost == 0 && outcome.acknowledged >= 300,
+            "{outcome:?}"
+        );
         Ok(())
     })
     .await;

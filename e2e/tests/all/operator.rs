@@ -17,12 +17,16 @@ const ABSENCE: Duration = Duration::from_secs(60);
 const TAKEOVER: Duration = Duration::from_secs(20);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_operator_and_the_primary_are_killed_in_the_same_second_writes_go_on_within_20_seconds() {
+async fn when_the_operator_and_the_primary_are_killed_in_the_same_second_writes_go_on_within_20_seconds()
+ {
     alone("both", |space| async move {
         operator::wait_ready(&space.client, RECOVERY).await?;
         let cluster = Applied::ready(&space, "both", replication()).await?;
         let (_, pod) = cluster.primary().await?;
-        let (primary, operators) = (Process::of(&pod)?, operator::processes(&space.client).await?);
+        let (primary, operators) = (
+            Process::of(&pod)?,
+            operator::processes(&space.client).await?,
+        );
         let load = Load::start(&cluster).await?;
         for operator in operators {
             operator.kill()?;
@@ -30,7 +34,9 @@ async fn when_the_operator_and_the_primary_are_killed_in_the_same_second_writes_
         let fault = primary.kill()?;
         let finished = load.finish(&cluster).await?;
         finished.nothing_lost()?;
-        let (at_pods, service) = finished.recovery(fault).context("no writes after the fault")?;
+        let (at_pods, service) = finished
+            .recovery(fault)
+            .context("no writes after the fault")?;
         println!("writes after {at_pods:?} at pod level, {service:?} through the Service");
         ensure!(service <= TAKEOVER, "writes went on after {service:?}");
         operator::wait_ready(&space.client, RECOVERY).await
@@ -50,7 +56,10 @@ async fn when_the_operator_ends_as_asked_another_one_leads_at_once() {
             if holder.is_some() && holder != before {
                 break;
             }
-            ensure!(start.elapsed() < Duration::from_secs(5), "{before:?} still holds the lease");
+            ensure!(
+                start.elapsed() < Duration::from_secs(5),
+                "{before:?} still holds the lease"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         println!("another leader after {:?}", start.elapsed());
@@ -65,7 +74,9 @@ async fn while_the_operator_is_away_restarted_servers_wait_behind_the_fence_and_
         operator::wait_ready(&space.client, RECOVERY).await?;
         let cluster = Applied::ready(&space, "away", replication()).await?;
         let (primary, pod) = cluster.primary().await?;
-        let replica = cluster.pod((0..3).find(|it| *it != primary).context("a replica")?).await?;
+        let replica = cluster
+            .pod((0..3).find(|it| *it != primary).context("a replica")?)
+            .await?;
         let load = Load::start(&cluster).await?;
         let start = std::time::Instant::now();
         let absent = operator::remove(&space.client).await?;
@@ -95,7 +106,9 @@ async fn restart(cluster: &Applied, pod: &k8s_openapi::api::core::v1::Pod) -> Re
     let (name, before) = (pod.name_any(), restarts(pod));
     cluster
         .wait("the container runs again", RECOVERY, |look| {
-            look.pods.iter().any(|it| it.name_any() == name && restarts(it) > before)
+            look.pods
+                .iter()
+                .any(|it| it.name_any() == name && restarts(it) > before)
         })
         .await?;
     Ok(())
@@ -106,7 +119,11 @@ async fn stays_closed(pod: &k8s_openapi::api::core::v1::Pod, time: Duration) -> 
     let start = std::time::Instant::now();
     while start.elapsed() < time {
         let open = Connection::open(address(pod)?, None, LIMIT_OF_LOOKS);
-        ensure!(open.is_err(), "the client port of {} is open", pod.name_any());
+        ensure!(
+            open.is_err(),
+            "the client port of {} is open",
+            pod.name_any()
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     Ok(())

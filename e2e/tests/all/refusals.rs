@@ -28,24 +28,37 @@ async fn a_missing_secret_is_named_and_once_it_is_there_the_cluster_is_made_with
         ensure!(look.pods.is_empty(), "pods were made");
         let secrets = space.api::<Secret>();
         let secret = json!({"metadata": {"name": "mine"}, "stringData": {"wrong": "x"}});
-        secrets.create(&PostParams::default(), &serde_json::from_value(secret)?).await?;
+        secrets
+            .create(&PostParams::default(), &serde_json::from_value(secret)?)
+            .await?;
         cluster
             .wait("Ready is False for SecretKeyMissing", RECOVERY, |look| {
                 look.says("Ready", "False", "SecretKeyMissing")
             })
             .await?;
         let patch = json!({"stringData": {"password": "chosen by the user"}});
-        secrets.patch("mine", &Default::default(), &kube::api::Patch::Merge(patch)).await?;
+        secrets
+            .patch("mine", &Default::default(), &kube::api::Patch::Merge(patch))
+            .await?;
         let look = cluster.wait_ready(MAKING).await?;
         ensure!(cluster.password().await? == "chosen by the user");
-        ensure!(secrets.get_opt("secret-auth").await?.is_none(), "a password was made as well");
+        ensure!(
+            secrets.get_opt("secret-auth").await?.is_none(),
+            "a password was made as well"
+        );
         for pod in &look.pods {
             cluster.connect(pod).await?.ok(&["PING"])?;
         }
         let events = cluster.events().await?;
-        ensure!(events.iter().any(|(reason, _)| reason == "SecretMissing"), "{events:?}");
+        ensure!(
+            events.iter().any(|(reason, _)| reason == "SecretMissing"),
+            "{events:?}"
+        );
         let told = format!("{events:?} {:?}", look.status());
-        ensure!(!told.contains("chosen by the user"), "the password is in events or status");
+        ensure!(
+            !told.contains("chosen by the user"),
+            "the password is in events or status"
+        );
         Ok(())
     })
     .await;
@@ -62,12 +75,26 @@ async fn tls_that_is_not_served_yet_makes_no_pod_and_is_named() {
                 look.says("Ready", "False", "FieldNotServed")
             })
             .await?;
-        let message = look.condition("Ready").map(|it| it.message.clone()).unwrap_or_default();
-        ensure!(message.contains("tls"), "the message does not name the field: {message}");
+        let message = look
+            .condition("Ready")
+            .map(|it| it.message.clone())
+            .unwrap_or_default();
+        ensure!(
+            message.contains("tls"),
+            "the message does not name the field: {message}"
+        );
         tokio::time::sleep(STILL).await;
         ensure!(cluster.pods().await?.is_empty(), "pods were made");
-        let services = space.api::<Service>().list(&ListParams::default()).await?.items;
-        let sets = space.api::<StatefulSet>().list(&ListParams::default()).await?.items;
+        let services = space
+            .api::<Service>()
+            .list(&ListParams::default())
+            .await?
+            .items;
+        let sets = space
+            .api::<StatefulSet>()
+            .list(&ListParams::default())
+            .await?
+            .items;
         ensure!(services.is_empty() && sets.is_empty(), "objects were made");
         Ok(())
     })
@@ -107,14 +134,18 @@ async fn a_change_that_needs_new_pods_is_refused_by_name_and_the_cluster_goes_on
         cluster.apply(spec).await?;
         cluster
             .wait("Ready is False for ChangeNotRolled", RECOVERY, |look| {
-                look.says("Ready", "False", "ChangeNotRolled") && look.says("Available", "True", "PrimaryServes")
+                look.says("Ready", "False", "ChangeNotRolled")
+                    && look.says("Available", "True", "PrimaryServes")
             })
             .await?;
         tokio::time::sleep(STILL).await;
         let uids = |pods: &[k8s_openapi::api::core::v1::Pod]| -> Vec<Option<String>> {
             pods.iter().map(|pod| pod.metadata.uid.clone()).collect()
         };
-        ensure!(uids(&cluster.pods().await?) == uids(&before.pods), "pods were replaced");
+        ensure!(
+            uids(&cluster.pods().await?) == uids(&before.pods),
+            "pods were replaced"
+        );
         cluster.apply(replication()).await?;
         cluster.wait_ready(RECOVERY).await?;
         Ok(()) as Result<()>

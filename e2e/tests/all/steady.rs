@@ -29,11 +29,18 @@ async fn a_settled_cluster_costs_no_request_and_no_event_in_a_minute() {
         tokio::time::sleep(STEADY).await;
         let requests = audit::requests(operator::USER, from, Timestamp::now())?;
         println!("{requests:?}");
-        ensure!(requests.leases > 0, "the audit log does not know the operator as {}", operator::USER);
+        ensure!(
+            requests.leases > 0,
+            "the audit log does not know the operator as {}",
+            operator::USER
+        );
         ensure!(requests.write_count() == 0, "{:?}", requests.writes);
         ensure!(requests.read_count() == 0, "{:?}", requests.reads);
         let after = (cluster.look().await?.cluster, cluster.events().await?);
-        ensure!(before.0.metadata.resource_version == after.0.metadata.resource_version, "the status changed");
+        ensure!(
+            before.0.metadata.resource_version == after.0.metadata.resource_version,
+            "the status changed"
+        );
         ensure!(before.1 == after.1, "events: {:?}", after.1);
         Ok(())
     })
@@ -47,9 +54,14 @@ async fn what_somebody_changes_or_deletes_by_hand_is_set_right() {
         let sets = space.api::<StatefulSet>();
         let name = cluster.name.stateful_set();
         let patch = Patch::Merge(json!({"spec": {"replicas": 2}}));
-        sets.patch_scale(&name, &PatchParams::default(), &patch).await?;
+        sets.patch_scale(&name, &PatchParams::default(), &patch)
+            .await?;
         cluster
-            .wait("the StatefulSet has three replicas again", RECOVERY, |look| look.pods.len() == 3)
+            .wait(
+                "the StatefulSet has three replicas again",
+                RECOVERY,
+                |look| look.pods.len() == 3,
+            )
             .await?;
         cluster.wait_ready(MAKING).await?;
         let replicas = sets.get(&name).await?.spec.and_then(|spec| spec.replicas);

@@ -30,7 +30,9 @@ impl Fault {
         match self {
             Self::Kill => "server of the primary killed → first acknowledged write",
             Self::ForceDelete => "pod of the primary force-deleted → first acknowledged write",
-            Self::LeaderAndPrimary => "leading operator and primary killed → first acknowledged write",
+            Self::LeaderAndPrimary => {
+                "leading operator and primary killed → first acknowledged write"
+            }
         }
     }
 
@@ -55,17 +57,47 @@ struct Values {
 }
 
 /// Takes the measure.
-pub async fn run(client: Client, fault: Fault, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
+pub async fn run(
+    client: Client,
+    fault: Fault,
+    options: &Options,
+    taken: &mut Vec<Figure>,
+) -> Result<()> {
     let space = Space::create(client, "bench").await?;
     let mut values = Values::default();
     let outcome = runs(&space, fault, options.runs, &mut values).await;
     let (pods, service) = fault.bounds();
     let title = fault.title();
-    taken.push(Figure::new(&format!("{title}, pod level"), "s", &values.at_pods, Some(pods)));
-    taken.push(Figure::new(&format!("{title}, Service"), "s", &values.through_service, Some(service)));
-    taken.push(Figure::new("acknowledged writes that were lost", "count", &values.lost, Some(0.0)));
-    taken.push(Figure::new("acknowledged writes that were taken back", "count", &values.altered, Some(0.0)));
-    taken.push(Figure::new("reads that found an empty server", "count", &values.empty_reads, Some(0.0)));
+    taken.push(Figure::new(
+        &format!("{title}, pod level"),
+        "s",
+        &values.at_pods,
+        Some(pods),
+    ));
+    taken.push(Figure::new(
+        &format!("{title}, Service"),
+        "s",
+        &values.through_service,
+        Some(service),
+    ));
+    taken.push(Figure::new(
+        "acknowledged writes that were lost",
+        "count",
+        &values.lost,
+        Some(0.0),
+    ));
+    taken.push(Figure::new(
+        "acknowledged writes that were taken back",
+        "count",
+        &values.altered,
+        Some(0.0),
+    ));
+    taken.push(Figure::new(
+        "reads that found an empty server",
+        "count",
+        &values.empty_reads,
+        Some(0.0),
+    ));
     space.delete().await?;
     outcome
 }
@@ -79,7 +111,10 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
         let at = harm(space, fault, &pod).await?;
         let finished = load.finish(&cluster).await?;
         let (at_pods, service) = finished.recovery(at).context("no write after the fault")?;
-        println!("run {run}: {at_pods:.3?} at pod level, {service:.3?} through the Service, {:?}", finished.outcome);
+        println!(
+            "run {run}: {at_pods:.3?} at pod level, {service:.3?} through the Service, {:?}",
+            finished.outcome
+        );
         values.at_pods.push(at_pods.as_secs_f64());
         values.through_service.push(service.as_secs_f64());
         values.lost.push(finished.outcome.lost as f64);
@@ -110,7 +145,9 @@ async fn refresh(space: &Space, cluster: &Applied) -> Result<()> {
         faults::force_delete(space, &pod.name_any()).await?;
         cluster
             .wait("the pod is another one", RECOVERY, |look| {
-                look.pods.iter().any(|it| it.name_any() == pod.name_any() && it.uid() != pod.uid())
+                look.pods
+                    .iter()
+                    .any(|it| it.name_any() == pod.name_any() && it.uid() != pod.uid())
             })
             .await?;
         cluster.wait_ready(RECOVERY).await?;

@@ -37,7 +37,10 @@ impl Figure {
         sorted.sort_by(f64::total_cmp);
         let at = |share: f64| {
             let rank = (share * sorted.len() as f64).ceil() as usize;
-            sorted.get(rank.saturating_sub(1)).copied().unwrap_or(f64::NAN)
+            sorted
+                .get(rank.saturating_sub(1))
+                .copied()
+                .unwrap_or(f64::NAN)
         };
         Self {
             measure: measure.to_owned(),
@@ -54,7 +57,11 @@ impl Figure {
 
     /// Whether the bound is kept.
     pub fn holds(&self) -> bool {
-        let value = if self.unit == "count" { self.max } else { self.median };
+        let value = if self.unit == "count" {
+            self.max
+        } else {
+            self.median
+        };
         self.bound.is_none_or(|bound| value <= bound)
     }
 }
@@ -102,5 +109,9 @@ pub fn table(figures: &[Figure]) -> String {
 }
 
 fn number(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.3}") }
+    if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.3}")
+    }
 }

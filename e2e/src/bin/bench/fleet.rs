@@ -39,7 +39,12 @@ pub async fn run(client: Client, options: &Options, taken: &mut Vec<Figure>) -> 
     outcome
 }
 
-async fn with_fleet(client: &Client, space: &Space, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
+async fn with_fleet(
+    client: &Client,
+    space: &Space,
+    options: &Options,
+    taken: &mut Vec<Figure>,
+) -> Result<()> {
     let count = options.clusters;
     let start = Instant::now();
     let numbers: Vec<usize> = (0..count).collect();
@@ -51,9 +56,21 @@ async fn with_fleet(client: &Client, space: &Space, options: &Options, taken: &m
         .await?;
     }
     let making = start.elapsed().as_secs_f64();
-    taken.push(Figure::new(&format!("{count} clusters made, five at once"), "s", &[making], None));
+    taken.push(Figure::new(
+        &format!("{count} clusters made, five at once"),
+        "s",
+        &[making],
+        None,
+    ));
     steady(client, options, taken).await?;
-    taken.push(memory(client, &format!("memory of the operator, {count} clusters of 3 pods"), 40.0).await?);
+    taken.push(
+        memory(
+            client,
+            &format!("memory of the operator, {count} clusters of 3 pods"),
+            40.0,
+        )
+        .await?,
+    );
     for (title, bound, kill) in [("SIGTERM", 2.0, false), ("SIGKILL", 17.0, true)] {
         let mut values = Vec::new();
         for round in 0..RESTARTS {
@@ -69,7 +86,12 @@ async fn with_fleet(client: &Client, space: &Space, options: &Options, taken: &m
 async fn memory(client: &Client, title: &str, bound: f64) -> Result<Figure> {
     tokio::time::sleep(SETTLING).await;
     let bytes = Process::of(&operator::leader(client).await?)?.resident()?;
-    Ok(Figure::new(title, "MiB", &[bytes as f64 / MIB], Some(bound)))
+    Ok(Figure::new(
+        title,
+        "MiB",
+        &[bytes as f64 / MIB],
+        Some(bound),
+    ))
 }
 
 /// Counts requests while nothing changes.
@@ -81,16 +103,28 @@ async fn steady(client: &Client, options: &Options, taken: &mut Vec<Figure>) -> 
     let used = leader.processor_seconds()? - before;
     let seen = audit::requests(operator::USER, from, Timestamp::now())?;
     println!("{seen:?}");
-    let title = format!("steady state of {} clusters, {} minutes", options.clusters, options.minutes);
+    let title = format!(
+        "steady state of {} clusters, {} minutes",
+        options.clusters, options.minutes
+    );
     let count = |what: &str, value: u64, bound| {
         Figure::new(&format!("{title}: {what}"), "count", &[value as f64], bound)
     };
     taken.push(count("writes to the API", seen.write_count(), Some(0.0)));
-    taken.push(count("reads other than watches", seen.read_count(), Some(0.0)));
+    taken.push(count(
+        "reads other than watches",
+        seen.read_count(),
+        Some(0.0),
+    ));
     taken.push(count("watches begun again", seen.watches, None));
     taken.push(count("reads and renewals of leases", seen.leases, None));
     let minutes = options.minutes.max(1) as f64;
-    taken.push(Figure::new(&format!("{title}: processor time"), "s/min", &[used / minutes], None));
+    taken.push(Figure::new(
+        &format!("{title}: processor time"),
+        "s/min",
+        &[used / minutes],
+        None,
+    ));
     Ok(())
 }
 
@@ -107,7 +141,11 @@ async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Re
         .filter_map(|it| it.metadata.name)
         .collect();
     let leader = Process::of(&operator::leader(client).await?)?;
-    let at = if kill { leader.kill()? } else { leader.terminate()? };
+    let at = if kill {
+        leader.kill()?
+    } else {
+        leader.terminate()?
+    };
     let budget = json!({"spec": {"podDisruptionBudget": {"maxUnavailable": 1 + (round + usize::from(kill)) % 2}}});
     let patch = Patch::Merge(&budget);
     let params = PatchParams::default();
@@ -116,7 +154,9 @@ async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Re
         let clusters = api.list(&ListParams::default()).await?.items;
         let behind = clusters
             .iter()
-            .filter(|it| it.status.as_ref().and_then(|it| it.observed_generation) != it.metadata.generation)
+            .filter(|it| {
+                it.status.as_ref().and_then(|it| it.observed_generation) != it.metadata.generation
+            })
             .count();
         if behind == 0 {
             println!("all observed after {:.3?}", at.elapsed());

@@ -57,10 +57,17 @@ async fn main() -> Result<()> {
         return report::write();
     }
     let all = options.names.is_empty();
-    let names = if all { Name::value_variants() } else { &options.names };
+    let names = if all {
+        Name::value_variants()
+    } else {
+        &options.names
+    };
     let mut failed = Vec::new();
     for name in names {
-        let label = name.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default();
+        let label = name
+            .to_possible_value()
+            .map(|it| it.get_name().to_owned())
+            .unwrap_or_default();
         println!("\n== {label}");
         let mut taken = Vec::new();
         let outcome = measure(*name, &options, &mut taken).await;
@@ -88,7 +95,9 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
     match name {
         Name::Startup => startup::run(client, options, taken).await,
         Name::Kill => failover::run(client, failover::Fault::Kill, options, taken).await,
-        Name::ForceDelete => failover::run(client, failover::Fault::ForceDelete, options, taken).await,
+        Name::ForceDelete => {
+            failover::run(client, failover::Fault::ForceDelete, options, taken).await
+        }
         Name::LeaderAndPrimary => {
             failover::run(client, failover::Fault::LeaderAndPrimary, options, taken).await
         }

@@ -8,7 +8,14 @@ use wellcake_e2e::cluster::repo;
 
 use crate::figures::{Figure, folder, rows};
 
-const ORDER: [&str; 6] = ["startup", "kill", "force-delete", "leader-and-primary", "fleet", "step"];
+const ORDER: [&str; 6] = [
+    "startup",
+    "kill",
+    "force-delete",
+    "leader-and-primary",
+    "fleet",
+    "step",
+];
 
 const HEAD: &str = "# Figures
 
@@ -33,7 +40,9 @@ How they are taken:
 pub fn write() -> Result<()> {
     let mut text = format!("{HEAD}\n{}\n", place()?);
     for name in ORDER {
-        let Ok(file) = std::fs::read_to_string(folder().join(format!("{name}.json"))) else { continue };
+        let Ok(file) = std::fs::read_to_string(folder().join(format!("{name}.json"))) else {
+            continue;
+        };
         let figures: Vec<Figure> =
             serde_json::from_str(&file).with_context(|| format!("{name}.json is not readable"))?;
         text.push_str(&format!(
@@ -50,7 +59,13 @@ fn place() -> Result<String> {
     let memory = std::fs::read_to_string("/proc/meminfo")?;
     let kib: u64 = memory
         .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse().ok())
+        .find_map(|line| {
+            line.strip_prefix("MemTotal:")?
+                .trim()
+                .strip_suffix(" kB")?
+                .parse()
+                .ok()
+        })
         .context("no MemTotal")?;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     let commit = Command::new("git")

@@ -28,12 +28,17 @@ pub async fn run(client: Client, options: &Options, taken: &mut Vec<Figure>) -> 
             let cluster = Applied::create(&space, &format!("start-{run}"), replication()).await?;
             let (at, look) = ready(&cluster).await?;
             // Ready must be true when it is said.
-            truth::whole(&cluster, &look).await.context("Ready came too early")?;
+            truth::whole(&cluster, &look)
+                .await
+                .context("Ready came too early")?;
             let process = last_process(&look.pods, at)?;
             own.push(process.as_secs_f64());
             coarse.push(last_started(&look.pods, at)?);
             whole.push((at - start).as_secs_f64());
-            println!("run {run}: ready {process:.3?} after the last server, {:.3?} after the apply", at - start);
+            println!(
+                "run {run}: ready {process:.3?} after the last server, {:.3?} after the apply",
+                at - start
+            );
             cluster.delete().await?;
             gone(&cluster).await?;
         }
@@ -41,8 +46,18 @@ pub async fn run(client: Client, options: &Options, taken: &mut Vec<Figure>) -> 
     }
     .await;
     let title = "last server started → Ready with all replicas in sync, 3 pods";
-    taken.push(Figure::new(&format!("{title} (start of the process)"), "s", &own, Some(1.5)));
-    taken.push(Figure::new(&format!("{title} (`startedAt`, whole seconds)"), "s", &coarse, None));
+    taken.push(Figure::new(
+        &format!("{title} (start of the process)"),
+        "s",
+        &own,
+        Some(1.5),
+    ));
+    taken.push(Figure::new(
+        &format!("{title} (`startedAt`, whole seconds)"),
+        "s",
+        &coarse,
+        None,
+    ));
     taken.push(Figure::new("apply → Ready, 3 pods", "s", &whole, None));
     space.delete().await?;
     outcome
@@ -57,9 +72,18 @@ async fn ready(cluster: &Applied) -> Result<(Instant, Look)> {
         while let Some(event) = events.try_next().await? {
             if let WatchEvent::Added(it) | WatchEvent::Modified(it) = event {
                 let at = Instant::now();
-                let look = Look { cluster: it, pods: Vec::new() };
+                let look = Look {
+                    cluster: it,
+                    pods: Vec::new(),
+                };
                 if look.is_ready() {
-                    return Ok((at, Look { pods: cluster.pods().await?, ..look }));
+                    return Ok((
+                        at,
+                        Look {
+                            pods: cluster.pods().await?,
+                            ..look
+                        },
+                    ));
                 }
             }
         }
@@ -93,7 +117,9 @@ fn last_process(pods: &[Pod], at: Instant) -> Result<Duration> {
 
 /// Seconds from the last `startedAt` to `at`; the former is cut to whole seconds, so this is up to one too much.
 fn last_started(pods: &[Pod], at: Instant) -> Result<f64> {
-    let statuses = pods.iter().filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
+    let statuses = pods
+        .iter()
+        .filter_map(|pod| pod.status.as_ref()?.container_statuses.as_ref());
     let started = statuses
         .flatten()
         .filter_map(|it| it.state.as_ref()?.running.as_ref()?.started_at.as_ref())
