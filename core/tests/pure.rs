@@ -1,6 +1,9 @@
 //! The core stays pure: its dependencies hold no client, no runtime and no randomness. Calls that read a clock, which the
 //! time type of Kubernetes brings along, are forbidden by `core/clippy.toml`.
 
+// A test may stop with a message.
+#![allow(clippy::expect_used)]
+
 use std::process::Command;
 
 fn tree(arguments: &[&str]) -> String {

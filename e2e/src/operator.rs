@@ -49,10 +49,10 @@ pub async fn leader(client: &Client) -> Result<Pod> {
 pub async fn holder(client: &Client) -> Result<Option<String>> {
     let api: Api<Lease> = Api::namespaced(client.clone(), OPERATOR);
     let leases = api.list(&ListParams::default()).await?.items;
-    let holders = leases
+    let mut holders = leases
         .into_iter()
         .filter_map(|lease| lease.spec?.holder_identity);
-    Ok(holders.filter(|holder| !holder.is_empty()).last())
+    Ok(holders.rfind(|holder| !holder.is_empty()))
 }
 
 /// Processes of all the operator's pods.

@@ -215,7 +215,7 @@ impl World {
         let (old, disk) = (pod.addr, pod.disk.clone());
         let uid = PodUid(self.id());
         // Every second address is used again.
-        let addr = if free && uid.0 % 2 == 0 {
+        let addr = if free && uid.0.is_multiple_of(2) {
             old
         } else {
             self.id()

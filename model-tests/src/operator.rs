@@ -150,17 +150,15 @@ impl World {
         if dropped || pod.hidden {
             return Answer::Nothing;
         }
-        let (process, addr_gone) = if pod.exists && pod.uid == uid {
-            (pod.process.as_ref(), false)
+        let process = if pod.exists && pod.uid == uid {
+            pod.process.as_ref()
         } else {
             let zombie = self.zombies.iter().find(|z| z.uid == uid);
-            (zombie.map(|z| &z.process), true)
+            zombie.map(|z| &z.process)
         };
         match process {
             Some(process) if process.frozen.is_some() => Answer::Nothing,
-            Some(process) => {
-                Answer::Server(self.facts(o, uid, process), process.acks() && !addr_gone)
-            }
+            Some(process) => Answer::Server(self.facts(o, uid, process), process.acks()),
             None => Answer::Refused,
         }
     }

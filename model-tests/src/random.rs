@@ -72,25 +72,39 @@ pub fn run(
     seed: u64,
     steps: u32,
     brain: Brain,
+    trace: Option<&mut String>,
+) -> Result<End, Violation> {
+    walk(&mut world(seed), seed, steps, brain, trace)
+}
+
+fn walk(
+    world: &mut World,
+    seed: u64,
+    steps: u32,
+    brain: Brain,
     mut trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    let mut world = world(seed);
     let mut numbers = Numbers::new(seed);
     // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
     let swarm = numbers.below(1 << 9);
-    settle(&mut world, brain, trace.as_deref_mut())?;
+    settle(world, brain, trace.as_deref_mut())?;
     for _ in 0..steps {
-        let action = pick(&world, &mut numbers, swarm);
-        perform(&mut world, action, brain, trace.as_deref_mut())?;
+        let action = pick(world, &mut numbers, swarm);
+        perform(world, action, brain, trace.as_deref_mut())?;
     }
-    heal(&mut world, brain, trace.as_deref_mut())?;
-    settle(&mut world, brain, trace)
+    heal(world, brain, trace.as_deref_mut())?;
+    settle(world, brain, trace)
 }
 
 /// The same run with its events and decisions in words.
 pub fn story(seed: u64, steps: u32, brain: Brain) -> String {
     let mut trace = String::new();
-    let end = run(seed, steps, brain, Some(&mut trace));
+    let mut last = world(seed);
+    let end = walk(&mut last, seed, steps, brain, Some(&mut trace));
+    for (n, pod) in last.pods.iter().enumerate() {
+        let _ = writeln!(trace, "pod {n}: {pod:?}");
+    }
+    let _ = writeln!(trace, "{:?}\n{:?}", last.api, last.zombies);
     let start = world(seed);
     format!(
         "seed {seed}: {} pods, {:?}, {:?}\n{trace}{}",

@@ -1,5 +1,13 @@
 //! What the core decides in named situations.
 
+// A test may stop with a message.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
 mod situation;
 
 mod adversity;

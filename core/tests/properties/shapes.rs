@@ -31,7 +31,9 @@ fn tick() -> impl Strategy<Value = Tick> {
 fn known<T: Copy + std::fmt::Debug + 'static>(
     value: impl Strategy<Value = T> + Clone + 'static,
 ) -> impl Strategy<Value = Known<T>> {
-    let seen = (tick(), value).prop_map(|(at, value)| Stamped { at, value });
+    let seen = (tick(), value)
+        .prop_map(|(at, value)| Stamped { at, value })
+        .boxed();
     prop_oneof![
         1 => Just(Known::Absent),
         1 => (tick(), option::of(seen.clone())).prop_map(|(since, last)| Known::Maybe { since, last }),
