@@ -42,9 +42,10 @@ pub fn ensure(node: Node) -> Result<()> {
 /// Kills everything that still runs in our control groups and removes them.
 pub fn remove() {
     let mut trees = vec![Path::new(ROOT).join(OURS)];
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    // Beside hierarchies of version 1 the unified one may be mounted, too; containers are in all of them.
     trees.extend(
-        hierarchies()
-            .unwrap_or_default()
+        mounted(&mounts, &["cgroup", "cgroup2"])
             .iter()
             .map(|path| path.join(OURS)),
     );
