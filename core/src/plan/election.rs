@@ -164,7 +164,10 @@ fn among_copies(
     }
     let best = voters
         .iter()
-        .filter(|voter| (voter.holds_copy() || voter.is_loaded()) && voter.is_of(history))
+        .filter(|voter| {
+            (voter.holds_copy() || (voter.is_loaded() && voter.server.keys > 0))
+                && voter.is_of(history)
+        })
         .max_by_key(|voter| {
             (
                 voter.server.offset,
@@ -225,6 +228,8 @@ fn newer_data_of_primary(
         return None;
     }
     match returned {
+        // Of the same history, so that its offset says what it holds: it stood for election like any copy.
+        Some(server) if !server.loading && best.is_of(server.replid) => None,
         Some(server) if !server.loading && server.keys > 0 => {
             Some(Verdict::Leads(record.pod, Reason::PrimaryReturned))
         }
