@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 /// A moment before (rarely after) the decision.
-fn tick() -> impl Strategy<Value = Tick> {
+fn tick() -> impl Strategy<Value = Tick> + Clone {
     prop_oneof![
         6 => (0u64..1_500).prop_map(|age| Tick(NOW.0 - age)),
         3 => (1_500u64..70_000).prop_map(|age| Tick(NOW.0 - age)),
