@@ -79,6 +79,12 @@ impl Data {
         same && at <= end && end - at <= BACKLOG
     }
 
+    /// Whether the two are known to be parts of one history: by the same id, or by the id that one of them continued.
+    pub fn is_comparable(&self, other: &Self) -> bool {
+        let continues = |a: &Self, b: &Self| a.before.is_some_and(|(replid, _)| replid == b.replid);
+        self.replid == other.replid || continues(self, other) || continues(other, self)
+    }
+
     /// Whether it holds a write.
     pub fn holds(&self, write: Write) -> bool {
         self.log.contains(&write)

@@ -126,8 +126,9 @@ fn empty_never_wins(world: &World, uid: PodUid, winner: &Process) -> Result<(), 
     })
 }
 
-/// S5, choice: the winner lacks no owed write that a healthy server which the operator can reach holds on top of all that the
-/// winner holds.
+/// S5, choice: the winner lacks no owed write that a healthy server which the operator saw when it decided holds on top of all that the
+/// winner holds. What shares no history id with
+/// the winner is left out: an append-only file keeps none and a snapshot only its own, so that nobody can compare them.
 fn no_better_copy_in_sight(
     world: &World,
     o: usize,
@@ -142,14 +143,12 @@ fn no_better_copy_in_sight(
     let operator = world.operators.get(o);
     let better = world.pods.iter().enumerate().find(|(other, pod)| {
         let in_sight = operator
-            .and_then(|op| op.pods.get(*other))
-            .and_then(|facts| facts.server.fresh(world.now, limits::DESTRUCTIVE_AGE))
+            .and_then(|op| *op.sight.get(*other)?)
             .zip(pod.process.as_ref())
-            .is_some_and(|(seen, process)| seen.run == process.run);
-        let healthy = pod
-            .process
-            .as_ref()
-            .is_some_and(|p| p.frozen.is_none() && !p.syncing && extra(&p.data));
+            .is_some_and(|(run, process)| run == process.run);
+        let healthy = pod.process.as_ref().is_some_and(|p| {
+            p.frozen.is_none() && !p.syncing && p.data.is_comparable(&winner.data) && extra(&p.data)
+        });
         *other != n && in_sight && healthy && !pod.hidden
     });
     require(better.is_none(), "S5 the best copy wins", || {

@@ -7,8 +7,9 @@ use wellcake_core::exec::{self, Authority};
 use wellcake_core::facts::{
     ClaimFacts, ClaimUid, Container, Epoch, Fresh, Hints, Kept, Known, Link, Millis, Object,
     ObjectFacts, ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject,
-    PodUid, Port, Reachability, Record, Role, ServerFacts, SpecFacts, Tick, Upstream,
+    PodUid, Port, Reachability, Record, Role, RunId, ServerFacts, SpecFacts, Tick, Upstream,
 };
+use wellcake_core::limits;
 
 use crate::history::Data;
 use crate::invariants::{self, Violation};
@@ -35,6 +36,8 @@ pub struct Operator {
     pub offset: Option<(Epoch, Offset)>,
     /// Effects of the last decision that are still to be done.
     pub queue: Vec<Effect>,
+    /// For each pod: the process that was in sight when the effects in the queue were planned.
+    pub sight: Vec<Option<RunId>>,
     /// For each pod: when it was polled last, and whether it would have acknowledged a write then.
     pub truth: Vec<Option<(Tick, bool)>>,
 }
@@ -62,6 +65,7 @@ impl Operator {
             reach: BTreeMap::new(),
             offset: None,
             queue: Vec::new(),
+            sight: vec![None; world.pods.len()],
             truth: vec![None; world.pods.len()],
         }
     }
@@ -296,6 +300,12 @@ impl World {
             return Ok(None);
         };
         if operator.queue.is_empty() && operator.authority.holds(now) {
+            operator.sight = operator
+                .pods
+                .iter()
+                .map(|facts| facts.server.fresh(now, limits::DESTRUCTIVE_AGE))
+                .map(|server| server.map(|server| server.run))
+                .collect();
             operator.queue = exec::lane(&decision, Lane::Safety)
                 .chain(exec::lane(&decision, Lane::Provisioning))
                 .copied()

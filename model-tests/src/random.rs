@@ -46,11 +46,13 @@ pub enum End {
 }
 
 /// What needs a person, and only a person.
-const NEEDS_PERSON: [Reason; 4] = [
+const NEEDS_PERSON: [Reason; 5] = [
     Reason::HistoriesDiffer,
     Reason::RecordedDataGone,
     Reason::DataWithoutRecord,
     Reason::NoCompleteCopy,
+    // Its end cannot be proven when the operator never had a connection to it and too few replicas were there.
+    Reason::SilentPrimary,
 ];
 
 /// A world by its seed.
