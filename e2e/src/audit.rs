@@ -45,11 +45,16 @@ impl Requests {
     }
 }
 
-/// Requests of a user between two times.
+/// Requests of a user between two times, in one namespace (and for leases) if one is named.
 ///
 /// # Errors
 /// When the audit log of the local Kubernetes cannot be read.
-pub fn requests(user: &str, from: Timestamp, to: Timestamp) -> Result<Requests> {
+pub fn requests(
+    user: &str,
+    namespace: Option<&str>,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Requests> {
     let mut requests = Requests::default();
     let folder = local("log");
     let entries = std::fs::read_dir(&folder)
@@ -73,11 +78,24 @@ pub fn requests(user: &str, from: Timestamp, to: Timestamp) -> Result<Requests> 
                 let Ok(event) = serde_json::from_str::<Value>(&line) else {
                     continue;
                 };
-                count(&event, from, to, &mut requests);
+                if is_in(&event, namespace) {
+                    count(&event, from, to, &mut requests);
+                }
             }
         }
     }
     Ok(requests)
+}
+
+fn is_in(event: &Value, namespace: Option<&str>) -> bool {
+    let of = |key: &str| {
+        event
+            .pointer("/objectRef")
+            .and_then(|object| object.get(key))
+            .and_then(Value::as_str)
+    };
+    let elsewhere = |wanted: &str| of("namespace").is_some_and(|there| there != wanted);
+    of("resource") == Some("leases") || !namespace.is_some_and(elsewhere)
 }
 
 fn count(event: &Value, from: Timestamp, to: Timestamp, requests: &mut Requests) {

@@ -30,7 +30,17 @@ async fn a_standalone_gets_one_pod_and_serves() {
         );
         let password = cluster.password().await?;
         let address = cluster.service(&cluster.name.client_service()).await?;
-        let mut server = Connection::open(address, Some(&password), PATIENT)?;
+        // kube-proxy may take a second to learn of a new Service.
+        let start = std::time::Instant::now();
+        let mut server = loop {
+            match Connection::open(address, Some(&password), PATIENT) {
+                Ok(server) => break server,
+                Err(why) if start.elapsed() > std::time::Duration::from_secs(5) => {
+                    return Err(why.into());
+                }
+                Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            }
+        };
         server.ok(&["SET", "key", "value"])?;
         ensure!(server.text(&["GET", "key"])? == "value");
         Ok(())

@@ -27,7 +27,7 @@ async fn a_settled_cluster_costs_no_request_and_no_event_in_a_minute() {
         let before = (cluster.look().await?.cluster, cluster.events().await?);
         let from = Timestamp::now();
         tokio::time::sleep(STEADY).await;
-        let requests = audit::requests(operator::USER, from, Timestamp::now())?;
+        let requests = audit::requests(operator::USER, Some(&space.name), from, Timestamp::now())?;
         println!("{requests:?}");
         ensure!(
             requests.leases > 0,

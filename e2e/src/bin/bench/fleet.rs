@@ -101,7 +101,7 @@ async fn steady(client: &Client, options: &Options, taken: &mut Vec<Figure>) -> 
     let (from, before) = (Timestamp::now(), leader.processor_seconds()?);
     tokio::time::sleep(Duration::from_secs(60 * options.minutes)).await;
     let used = leader.processor_seconds()? - before;
-    let seen = audit::requests(operator::USER, from, Timestamp::now())?;
+    let seen = audit::requests(operator::USER, None, from, Timestamp::now())?;
     println!("{seen:?}");
     let title = format!(
         "steady state of {} clusters, {} minutes",
