@@ -188,7 +188,8 @@ fn lead(
         pod: ordinal,
         pod_uid: object.uid,
         claim_uid: pod.claim.value().map(|claim| claim.uid),
-        replid: Some(server.replid),
+        // A promotion starts a history of its own, which is recorded once it is seen: the one before must not decide.
+        replid: None,
     };
     let is_primary = server.role == Role::Primary;
     let ours = Guard {
