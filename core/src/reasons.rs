@@ -132,6 +132,9 @@ reasons! {
     RestartNotServed Refusal,
     /// A new password was asked for; this is not served yet.
     RotationNotServed Refusal,
+    /// Another operator acts on this cluster: servers keep ending this operator's connections although their processes
+    /// live on. Have one operator serve each namespace (one lease, or `--watch-namespaces` that do not overlap).
+    AnotherOperatorActs Refusal,
     /// The primary has not answered for 20 seconds and nothing proves its end; promoting on silence is not served yet,
     /// since the primary may still serve clients.
     SilentPrimary Refusal,

@@ -16,6 +16,7 @@ pub mod apply;
 pub mod audit;
 pub mod cluster;
 pub mod faults;
+pub mod hanging;
 pub mod ledger;
 pub mod load;
 pub mod namespace;

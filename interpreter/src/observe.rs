@@ -133,6 +133,10 @@ impl View {
             .map(|(pod, n)| self.pod_facts(Ordinal(n), pod.as_ref(), &addresses, &cluster, now))
             .collect();
         let former_primary = record.and_then(|record| self.former(&record, &facts));
+        let rival = self
+            .servers
+            .values()
+            .any(|(server, _)| server.snapshot().rivalry.is_there(now));
         let primary_offset = self.note_offset(record.as_ref(), &facts);
         let primary_down_since = record.and_then(|record| self.down_since(&cluster, &record));
         let seen = Observation {
@@ -142,6 +146,7 @@ impl View {
             objects,
             pods: facts,
             former_primary,
+            rival,
         };
         Some(Look {
             cluster,
@@ -269,11 +274,9 @@ impl View {
             .and_then(|name| self.caches.nodes.get(&Key::new("", name)));
         let object = PodObject {
             uid: PodUid(self.interner.number(pod.value.uid())),
-            addressed: pod.value.address.is_some(),
             terminating: pod.value.terminating,
             container: pod.value.container,
             label: pod.value.label,
-            ready: pod.value.ready,
             node_out_of_service: node.is_some_and(|node| node.value.out_of_service),
         };
         let server = self

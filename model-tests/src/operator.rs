@@ -96,11 +96,9 @@ impl World {
         };
         let object = pod.exists.then_some(PodObject {
             uid: pod.uid,
-            addressed: true,
             terminating: false,
             container: pod.reported,
             label: pod.label,
-            ready: true,
             node_out_of_service: false,
         });
         let claim = (self.disk != Disk::None).then_some(ClaimFacts {
@@ -285,6 +283,7 @@ impl World {
             objects,
             pods: pods.collect(),
             former_primary: former,
+            rival: false,
         })
     }
 

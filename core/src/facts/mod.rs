@@ -36,6 +36,8 @@ pub struct Observation {
     pub pods: SmallVec<[PodFacts; 8]>,
     /// The address of the recorded primary's pod after that pod was replaced or is gone.
     pub former_primary: Option<Reachability>,
+    /// Another operator keeps ending this one's connections, as a new leader does once to the one before.
+    pub rival: bool,
 }
 
 impl Observation {

@@ -37,16 +37,12 @@ pub enum RoleLabel {
 pub struct PodObject {
     /// Its uid.
     pub uid: PodUid,
-    /// Whether it has an address.
-    pub addressed: bool,
     /// Whether it has a deletion timestamp. Not a sign of death: a terminating server still acknowledges writes.
     pub terminating: bool,
     /// The container.
     pub container: Container,
     /// The label.
     pub label: RoleLabel,
-    /// Whether the condition `Ready` is true.
-    pub ready: bool,
     /// Whether its node is marked `node.kubernetes.io/out-of-service`: a person's word that nothing runs there.
     pub node_out_of_service: bool,
 }

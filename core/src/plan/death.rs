@@ -194,9 +194,11 @@ impl Witnesses {
         self.lost > 0 && self.lost.saturating_add(self.dead) >= self.asked
     }
 
-    /// No visible replica has a link, and a majority has been without one for as long as is asked.
+    /// No visible replica has a link, and of those that may have one a majority has been without for as long as is asked.
+    /// Whoever ended or just began has none.
     const fn majority_lost_it_long_ago(&self) -> bool {
-        self.linked == 0 && self.lost_long > 0 && self.lost_long.saturating_mul(2) >= self.asked
+        let may_have = self.asked.saturating_sub(self.dead);
+        self.linked == 0 && self.lost_long > 0 && self.lost_long.saturating_mul(2) >= may_have
     }
 }
 

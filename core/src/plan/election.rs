@@ -28,7 +28,7 @@ pub enum Verdict {
 #[derive(Clone, Copy)]
 struct Voter {
     ordinal: Ordinal,
-    uid: PodUid,
+    terminating: bool,
     server: ServerFacts,
 }
 
@@ -45,6 +45,11 @@ impl Voter {
             && matches!(self.server.role, Role::Replica { syncing: false, .. })
     }
 
+    /// Has something that it could lead with.
+    const fn holds_data(&self) -> bool {
+        self.holds_copy() || (self.is_loaded() && self.server.keys > 0)
+    }
+
     fn is_of(&self, history: Replid) -> bool {
         self.server.replid == history && history.0 != OVERFLOW
     }
@@ -55,11 +60,11 @@ type Voters = SmallVec<[Voter; 8]>;
 fn voters(seen: &Observation, now: Tick) -> Voters {
     seen.ordinals()
         .filter_map(|(ordinal, pod)| {
-            let uid = pod.object.value()?.uid;
+            let object = pod.object.value()?;
             let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE)?;
-            (server.pod_uid == uid).then_some(Voter {
+            (server.pod_uid == object.uid).then_some(Voter {
                 ordinal,
-                uid,
+                terminating: object.terminating,
                 server: *server,
             })
         })
@@ -147,13 +152,9 @@ fn among_copies(
     why: Reason,
     now: Tick,
 ) -> Verdict {
-    let copies: Voters = voters
-        .iter()
-        .filter(|voter| voter.holds_copy())
-        .copied()
-        .collect();
-    let Some(history) = common_history(record, &copies) else {
-        return Verdict::Refuse(Reason::HistoriesDiffer, copies.first().map(|c| c.ordinal));
+    let Some(history) = common_history(record, voters) else {
+        let copy = voters.iter().find(|voter| voter.holds_copy());
+        return Verdict::Refuse(Reason::HistoriesDiffer, copy.map(|c| c.ordinal));
     };
     // A server that takes writes of what comes after this history holds more than any copy.
     if let Some(ahead) = voters
@@ -164,14 +165,13 @@ fn among_copies(
     }
     let best = voters
         .iter()
-        .filter(|voter| {
-            (voter.holds_copy() || (voter.is_loaded() && voter.server.keys > 0))
-                && voter.is_of(history)
-        })
+        .filter(|voter| voter.holds_data() && voter.is_of(history))
         .max_by_key(|voter| {
             (
                 voter.server.offset,
                 voter.holds_copy(),
+                // Of equals, one that is about to go would only have to be replaced again.
+                !voter.terminating,
                 core::cmp::Reverse(voter.ordinal),
             )
         });
@@ -185,22 +185,33 @@ fn among_copies(
 }
 
 /// The history that the copies share: one of which all others hold a part (the same id, or the id that it continued), else
-/// the recorded one.
-fn common_history(record: &Record, copies: &Voters) -> Option<Replid> {
-    let newest = copies.iter().find(|newest| {
-        let history = newest.server.replid;
-        let part =
-            |copy: &Voter| copy.is_of(history) || Some(copy.server.replid) == newest.server.replid2;
-        newest.is_of(history) && copies.iter().all(part)
-    });
+/// the recorded one. A server behind the fence may hold the newest part: it was in sync, and was not opened yet.
+fn common_history(record: &Record, voters: &Voters) -> Option<Replid> {
+    let copies = || voters.iter().filter(|voter| voter.holds_copy());
+    let holds_part_of = |copy: &Voter, newest: &Voter| {
+        copy.is_of(newest.server.replid) || Some(copy.server.replid) == newest.server.replid2
+    };
+    let mut newest: Option<&Voter> = None;
+    for voter in voters.iter().filter(|voter| voter.holds_data()) {
+        let continues =
+            newest.is_none_or(|before| Some(before.server.replid) == voter.server.replid2);
+        let whole = voter.is_of(voter.server.replid) && copies().all(|c| holds_part_of(c, voter));
+        if continues && whole {
+            newest = Some(voter);
+        }
+    }
     newest.map(|voter| voter.server.replid).or_else(|| {
         record
             .replid
-            .filter(|history| copies.iter().any(|copy| copy.is_of(*history)))
+            .filter(|history| copies().any(|copy| copy.is_of(*history)))
     })
 }
 
-/// A Durable primary that was known to be ahead of every copy may come back with its data, within a bound.
+/// A Durable primary that may be ahead of every copy: it leads when it has come back with its data, and is waited for, within
+/// a bound, while it was known to be ahead or loads.
+///
+/// A server writes its append-only file before it answers clients and before it feeds replicas
+/// (`server.c: beforeSleep`), so that what a killed process left on its volume is no older than any copy.
 fn newer_data_of_primary(
     spec: &SpecFacts,
     seen: &Observation,
@@ -212,34 +223,37 @@ fn newer_data_of_primary(
     if spec.profile != Profile::Durable || !spec.persistence.aof {
         return None;
     }
-    let pod = seen.pod(record.pod)?;
-    let returned = pod
+    let returned = seen
+        .pod(record.pod)?
         .server
         .value()
-        .filter(|s| s.pod_uid == record.pod_uid && s.port == Port::Fence);
+        .filter(|s| s.port == Port::Fence && is_recorded_data(spec, seen, record, s.pod_uid));
+    // An operator that has not seen the primary alive does not know how far it was.
     let ahead = seen
         .primary_offset
-        .is_some_and(|offset| offset > best.server.offset);
+        .map_or(returned.is_some(), |offset| offset > best.server.offset);
+    if !ahead {
+        return None;
+    }
+    if let Some(server) = returned.filter(|server| !server.loading) {
+        // Of the same history, so that its offset says what it holds: it stood for election like any copy.
+        if best.is_of(server.replid) || server.keys == 0 {
+            return None;
+        }
+        let answers = seen.server(record.pod, now, limits::DESTRUCTIVE_AGE);
+        if answers.is_some_and(|fresh| fresh.run == server.run) {
+            return Some(Verdict::Leads(record.pod, Reason::PrimaryReturned));
+        }
+    }
     let bound = seen
         .primary_down_since
         .unwrap_or(now)
         .after(limits::RETURN_OF_DURABLE);
-    if !ahead || now >= bound {
-        return None;
-    }
-    match returned {
-        // Of the same history, so that its offset says what it holds: it stood for election like any copy.
-        Some(server) if !server.loading && best.is_of(server.replid) => None,
-        Some(server) if !server.loading && server.keys > 0 => {
-            Some(Verdict::Leads(record.pod, Reason::PrimaryReturned))
-        }
-        Some(server) if !server.loading => None,
-        _ => Some(Verdict::Wait(
-            Reason::WaitingForNewerData,
-            Some(record.pod),
-            Some(bound),
-        )),
-    }
+    (now < bound).then_some(Verdict::Wait(
+        Reason::WaitingForNewerData,
+        Some(record.pod),
+        Some(bound),
+    ))
 }
 
 /// Every server restarted: the record decides, unless another one shows a longer part of the same history.
@@ -280,7 +294,7 @@ fn after_full_restart(
         };
     };
     let unseen = Unseen::of(spec, seen, voters);
-    if holder.server.keys > 0 && is_recorded_data(spec, seen, record, holder) {
+    if holder.server.keys > 0 && is_recorded_data(spec, seen, record, holder.server.pod_uid) {
         return holder_or_longer(spec, record, voters, holder, unseen, now);
     }
     match (fullest, unseen) {
@@ -324,8 +338,8 @@ impl Unseen {
 }
 
 /// Whether what the pod loaded is what the recorded primary had written: the same pod, or its claim.
-fn is_recorded_data(spec: &SpecFacts, seen: &Observation, record: &Record, holder: &Voter) -> bool {
-    if holder.uid == record.pod_uid {
+fn is_recorded_data(spec: &SpecFacts, seen: &Observation, record: &Record, pod: PodUid) -> bool {
+    if pod == record.pod_uid {
         return true;
     }
     let claim = seen

@@ -30,6 +30,9 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
     }
     provision::plan(spec, seen, hints, now, &mut decision);
     requests(spec, &mut decision);
+    if seen.rival {
+        decision.refuse(Reason::AnotherOperatorActs, None);
+    }
     decision
 }
 

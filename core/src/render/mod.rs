@@ -1,7 +1,7 @@
 //! Kubernetes objects, valkey.conf and the ACL file as pure functions of the spec: the same intent gives the same bytes.
 //!
 //! Every object comes ready for server-side apply, with labels, a controller reference to its ValkeyCluster and the
-//! annotation [`annotations::APPLIED_HASH`]. Passwords occur in Secrets only.
+//! annotation [`APPLIED_HASH`](wellcake_crds::annotations::APPLIED_HASH). Passwords occur in Secrets only.
 
 mod compare;
 mod config;
@@ -19,9 +19,6 @@ use serde_json::Value;
 use wellcake_crds::defaults;
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::{Topology, ValkeyClusterSpec};
-
-#[allow(unused_imports)] // Named by the doc comments only.
-use wellcake_crds::annotations;
 
 use crate::facts::{Object, Ordinal};
 

@@ -61,7 +61,6 @@ fn a_time_out_proves_nothing_and_is_named_after_20_seconds() {
 fn a_deletion_timestamp_is_no_death() {
     let mut s = healthy(cache());
     s.object(0, |o| o.terminating = true);
-    s.object(0, |o| o.ready = false);
     assert_eq!(promoted(&s.decide()), None);
 }
 

@@ -54,7 +54,6 @@ pub fn durable() -> SpecFacts {
 fn object(ordinal: u8) -> PodObject {
     PodObject {
         uid: PodUid(u16::from(ordinal)),
-        addressed: true,
         terminating: false,
         container: Container::Running { restarts: 0 },
         label: if ordinal == 0 {
@@ -62,7 +61,6 @@ fn object(ordinal: u8) -> PodObject {
         } else {
             RoleLabel::Replica
         },
-        ready: true,
         node_out_of_service: false,
     }
 }
@@ -164,6 +162,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
                 .into_iter()
                 .collect(),
             former_primary: None,
+            rival: false,
         },
         hints: Hints::default(),
     }

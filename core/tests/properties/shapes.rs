@@ -135,20 +135,13 @@ fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
         Just(RoleLabel::Primary),
         Just(RoleLabel::Replica)
     ];
-    let flags = (
-        any::<bool>(),
-        prop::bool::weighted(0.2),
-        any::<bool>(),
-        prop::bool::weighted(0.05),
-    );
+    let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.05));
     (pod_uid(ordinal), container, label, flags).prop_map(
-        |(uid, container, label, (addressed, terminating, ready, node_out_of_service))| PodObject {
+        |(uid, container, label, (terminating, node_out_of_service))| PodObject {
             uid,
-            addressed,
             terminating,
             container,
             label,
-            ready,
             node_out_of_service,
         },
     )
@@ -333,6 +326,7 @@ pub fn arbitrary() -> impl Strategy<Value = Case> {
                 objects,
                 pods: pods.into_iter().collect(),
                 former_primary: markers.2,
+                rival: false,
             },
         })
 }
@@ -401,6 +395,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
                 .map(|n| steady_pod(n, leader, offset, at(n)))
                 .collect(),
             former_primary: None,
+            rival: false,
         },
     }
 }
@@ -413,7 +408,6 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
             at,
             PodObject {
                 uid,
-                addressed: true,
                 terminating: false,
                 container: Container::Running { restarts: 0 },
                 label: if leads {
@@ -421,7 +415,6 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
                 } else {
                     RoleLabel::Replica
                 },
-                ready: true,
                 node_out_of_service: false,
             },
         ),

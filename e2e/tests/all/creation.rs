@@ -278,10 +278,12 @@ async fn all_services_have_the_port_of_clients() {
                 "{ports:?}"
             );
         }
-        ensure!(
-            cluster.pods().await?.iter().all(is_ready),
-            "a pod is not ready"
-        );
+        // The kubelet sees an open port with its next probe, a second later at most.
+        cluster
+            .wait("every pod is ready", Duration::from_secs(5), |look| {
+                look.pods.iter().all(is_ready)
+            })
+            .await?;
         Ok(())
     })
     .await;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use wellcake_e2e::apply::{Applied, MAKING, address, durable, replication};
 use wellcake_e2e::faults::{self, BlackHole, Process};
+use wellcake_e2e::hanging::HangingApply;
 use wellcake_e2e::load::{Load, RECOVERY};
 use wellcake_e2e::namespace::beside_others;
 use wellcake_e2e::valkey::{Connection, LIMIT_OF_LOOKS};
@@ -120,6 +121,32 @@ async fn a_durable_cluster_loses_nothing_when_its_primary_is_killed() {
         let load = Load::start(&cluster).await?;
         Process::of(&pod)?.kill()?;
         load.finish(&cluster).await?.nothing_lost()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_apply_that_hangs_delays_no_failover() {
+    beside_others("hang", |space| async move {
+        let cluster = Applied::ready(&space, "hang", replication()).await?;
+        let (_, pod) = cluster.primary().await?;
+        let load = Load::start(&cluster).await?;
+        let hanging = HangingApply::start(&space).await?;
+        let fault = Process::of(&pod)?.kill()?;
+        let progress = load.progress().await;
+        hanging.end().await?;
+        progress?;
+        let finished = load.finish(&cluster).await?;
+        finished.nothing_lost()?;
+        let (at_pods, service) = finished
+            .recovery(fault)
+            .context("no writes after the kill")?;
+        println!("writes after {at_pods:?} at pod level, {service:?} through the Service");
+        ensure!(
+            service < Duration::from_secs(3),
+            "the failover waited for the Apply: {service:?}"
+        );
+        Ok(())
     })
     .await;
 }

@@ -7,7 +7,7 @@ use kube::ResourceExt;
 use wellcake_e2e::apply::{Applied, address, replication, restarts};
 use wellcake_e2e::faults::Process;
 use wellcake_e2e::load::{Load, RECOVERY};
-use wellcake_e2e::namespace::alone;
+use wellcake_e2e::namespace::{Space, alone};
 use wellcake_e2e::operator;
 use wellcake_e2e::valkey::{Connection, LIMIT_OF_LOOKS};
 
@@ -47,21 +47,60 @@ async fn when_the_operator_ends_as_asked_another_one_leads_at_once() {
         let before = operator::holder(&space.client).await?;
         Process::of(&operator::leader(&space.client).await?)?.terminate()?;
         let start = std::time::Instant::now();
-        loop {
-            let holder = operator::holder(&space.client).await?;
-            if holder.is_some() && holder != before {
-                break;
-            }
-            ensure!(
-                start.elapsed() < Duration::from_secs(5),
-                "{before:?} still holds the lease"
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        another_holder(&space, &before, Duration::from_secs(5)).await?;
         println!("another leader after {:?}", start.elapsed());
         operator::wait_ready(&space.client, RECOVERY).await
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_was_frozen_beyond_its_lease_acts_no_more_when_it_wakes() {
+    alone("stale", |space| async move {
+        operator::wait_ready(&space.client, RECOVERY).await?;
+        let cluster = Applied::ready(&space, "stale", replication()).await?;
+        let before = cluster.look().await?;
+        let (_, pod) = cluster.primary().await?;
+        let load = Load::start(&cluster).await?;
+        let old = operator::holder(&space.client).await?;
+        let frozen = Process::of(&operator::leader(&space.client).await?)?.freeze()?;
+        let new = another_holder(&space, &old, TAKEOVER).await?;
+        let fault = Process::of(&pod)?.kill()?;
+        cluster
+            .wait("the new leader promotes", RECOVERY, |look| {
+                look.epoch() == before.epoch() + 1 && look.is_ready()
+            })
+            .await?;
+        let promoted = cluster.look().await?.recorded();
+        drop(frozen);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let after = cluster.look().await?;
+        ensure!(
+            after.epoch() == before.epoch() + 1 && after.recorded() == promoted,
+            "somebody was promoted again"
+        );
+        ensure!(
+            operator::holder(&space.client).await? == Some(new),
+            "the lease moved again"
+        );
+        let finished = load.finish(&cluster).await?;
+        finished.nothing_lost()?;
+        println!("writes after {:?}", finished.recovery(fault));
+        operator::wait_ready(&space.client, RECOVERY).await
+    })
+    .await;
+}
+
+/// Waits until somebody else than `old` holds the lease.
+async fn another_holder(space: &Space, old: &Option<String>, limit: Duration) -> Result<String> {
+    let start = std::time::Instant::now();
+    loop {
+        match operator::holder(&space.client).await? {
+            Some(holder) if Some(&holder) != old.as_ref() => return Ok(holder),
+            _ => ensure!(start.elapsed() < limit, "{old:?} still holds the lease"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -109,10 +109,18 @@ pub struct Reached {
     pub fenced: u64,
 }
 
-/// Connects to a server on its client port and on its fence port at once and takes what answers first, logs in, and ends all
-/// other connections of the operator's user on that server: an older leader that does not know yet that it is none must
-/// not be heard after this.
-pub async fn connect(address: IpAddr, password: &str) -> Result<Reached, Failure> {
+/// What a new connection does to the others of the operator's user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fence {
+    /// Ends them: an older leader that does not know yet that it is none must not be heard after this.
+    Others,
+    /// Leaves them.
+    None,
+}
+
+/// Connects to a server on its client port and on its fence port at once and takes what answers first, logs in, and does to
+/// other connections of the operator's user on that server what `fence` says.
+pub async fn connect(address: IpAddr, password: &str, fence: Fence) -> Result<Reached, Failure> {
     let stream = timeout(CONNECT, reach(address))
         .await
         .map_err(|_| Failure::TimedOut)??;
@@ -139,14 +147,18 @@ pub async fn connect(address: IpAddr, password: &str) -> Result<Reached, Failure
         over.cancel();
     });
     let mut connection = Connection { inner, ended };
-    let mut fence = redis::cmd("CLIENT");
-    fence
-        .arg("KILL")
-        .arg("USER")
-        .arg(OPERATOR_USER)
-        .arg("SKIPME")
-        .arg("yes");
-    let fenced = connection.send(&fence).await?;
+    let fenced = match fence {
+        Fence::Others => {
+            let mut kill = redis::cmd("CLIENT");
+            kill.arg("KILL")
+                .arg("USER")
+                .arg(OPERATOR_USER)
+                .arg("SKIPME")
+                .arg("yes");
+            connection.send(&kill).await?
+        }
+        Fence::None => 0,
+    };
     Ok(Reached { connection, fenced })
 }
 

@@ -2,8 +2,10 @@
 
 mod connection;
 mod pace;
+mod rivalry;
 mod server;
 
-pub use connection::{Connection, Failure, Reached, connect};
+pub use connection::{Connection, Failure, Fence, Reached, connect};
 pub use pace::Pace;
+pub use rivalry::Rivalry;
 pub use server::{Answer, Server, Snapshot, Surroundings, serve};

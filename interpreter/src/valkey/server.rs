@@ -8,8 +8,9 @@ use tokio::sync::{Notify, watch};
 use wellcake_core::facts::{Fresh, Kept, Tick};
 use wellcake_core::parse::{Info, InfoRole};
 
-use super::connection::{Connection, Failure, connect};
+use super::connection::{Connection, Failure, Fence, connect};
 use super::pace::Pace;
+use super::rivalry::Rivalry;
 use crate::clock::Clock;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
@@ -46,6 +47,8 @@ pub struct Snapshot {
     pub fresh: Fresh,
     /// The connection from which the newest answer came, while it stands.
     pub connection: Option<Connection>,
+    /// What is remembered of connections that another operator ended.
+    pub rivalry: Rivalry,
 }
 
 /// The server of one pod.
@@ -87,6 +90,7 @@ impl Server {
             kept: Kept::Never,
             fresh: Fresh::NotTried,
             connection: None,
+            rivalry: Rivalry::default(),
         };
         Self {
             uid: uid.to_owned(),
@@ -109,6 +113,7 @@ impl Server {
         let mut state = self.state();
         match outcome {
             Ok(info) => {
+                state.rivalry.answered(&info.run_id);
                 let same = state.failing_since.is_none()
                     && state.kept == Kept::Up
                     && state
@@ -138,6 +143,9 @@ impl Server {
         let mut state = self.state();
         state.connection = None;
         state.failing_since = Some(state.failing_since.unwrap_or(now));
+        if let (Failure::Closed, Some(answer)) = (why, state.answer.clone()) {
+            state.rivalry.ended(&answer.info.run_id, now);
+        }
         let kept = match why {
             Failure::Closed => Kept::Closed { at: now },
             Failure::TimedOut | Failure::Refused => Kept::TimedOut { at: now },
@@ -211,7 +219,9 @@ pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
             tokio::time::sleep(RETRY_OTHER).await;
             continue;
         }
-        match connect(server.address, &password).await {
+        let rival = server.state().rivalry.is_there(around.clock.now());
+        let fence = if rival { Fence::None } else { Fence::Others };
+        match connect(server.address, &password, fence).await {
             Ok(reached) => {
                 if reached.fenced > 0 {
                     tracing::info!(

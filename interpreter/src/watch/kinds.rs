@@ -116,15 +116,7 @@ struct PodSpec {
 struct PodStatus {
     #[serde(rename = "podIP")]
     pod_ip: Option<String>,
-    conditions: Vec<Condition>,
     container_statuses: Vec<ContainerStatus>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -156,8 +148,6 @@ pub struct Pod {
     pub container: Container,
     /// The role label.
     pub label: RoleLabel,
-    /// Whether it is ready.
-    pub ready: bool,
     /// Its node.
     pub node: Option<String>,
 }
@@ -168,14 +158,12 @@ kept!(Pod, |one, other| {
         one.terminating,
         one.container,
         one.label,
-        one.ready,
         &one.node,
     ) == (
         other.address,
         other.terminating,
         other.container,
         other.label,
-        other.ready,
         &other.node,
     )
 });
@@ -187,8 +175,6 @@ impl From<LeanPod> for Pod {
             .labels
             .as_ref()
             .and_then(|all| all.get(labels::ROLE));
-        let is_ready =
-            |condition: &Condition| condition.kind == "Ready" && condition.status == "True";
         Self {
             identity: Identity::of(&pod.metadata),
             address: pod.status.pod_ip.as_deref().and_then(|ip| ip.parse().ok()),
@@ -199,7 +185,6 @@ impl From<LeanPod> for Pod {
                 Some(labels::ROLE_REPLICA) => RoleLabel::Replica,
                 _ => RoleLabel::None,
             },
-            ready: pod.status.conditions.iter().any(is_ready),
             node: pod.spec.node_name,
         }
     }

@@ -27,6 +27,7 @@ impl Metrics for Uncounted {
 }
 
 struct Polled {
+    clock: Clock,
     server: Arc<Server>,
     changed: Arc<Notify>,
     leadership: watch::Sender<Leadership>,
@@ -60,6 +61,7 @@ fn poll(process: &Process, leads: bool) -> Polled {
     let server = Arc::new(Server::new("uid", process.address, clock.now()));
     let task = tokio::spawn(serve(Arc::clone(&server), around));
     Polled {
+        clock,
         server,
         changed,
         leadership,
@@ -149,4 +151,28 @@ async fn only_a_leader_connects() {
     polled
         .shows("an answer", |seen| seen.answer.is_some())
         .await;
+}
+
+#[tokio::test]
+async fn two_operators_that_both_lead_stop_ending_each_others_connections_and_say_so() {
+    let process = Process::start(CLIENT_PORT, "");
+    let both = [poll(&process, true), poll(&process, true)];
+    let is_told = |polled: &Polled| {
+        let now = polled.clock.now();
+        polled.server.snapshot().rivalry.is_there(now)
+    };
+    let begun = Instant::now();
+    while !both.iter().any(is_told) {
+        assert!(begun.elapsed() < Duration::from_secs(5), "nobody says so");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let connected = |polled: &Polled| polled.server.snapshot().connection.is_some();
+    while !both.iter().all(connected) {
+        assert!(begun.elapsed() < Duration::from_secs(5), "they go on");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    for _ in 0..100 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert!(both.iter().all(connected), "a connection was ended again");
+    }
 }

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
 use wellcake_e2e::apply::{Applied, replication, restarts};
-use wellcake_e2e::faults::{self, Process};
+use wellcake_e2e::faults::{self, Frozen, Process};
+use wellcake_e2e::hanging::HangingApply;
 use wellcake_e2e::load::{Load, RECOVERY};
 use wellcake_e2e::namespace::Space;
 use wellcake_e2e::operator;
@@ -19,6 +20,10 @@ use crate::figures::Figure;
 pub enum Fault {
     /// SIGKILL of its server.
     Kill,
+    /// The same while a replica is stopped.
+    KillBesideFrozen,
+    /// The same while an Apply of the operator hangs at the API server.
+    KillWhileApplyHangs,
     /// `kubectl delete pod --force --grace-period=0`.
     ForceDelete,
     /// SIGKILL of its server and of the operator that leads.
@@ -29,6 +34,12 @@ impl Fault {
     const fn title(self) -> &'static str {
         match self {
             Self::Kill => "server of the primary killed → first acknowledged write",
+            Self::KillBesideFrozen => {
+                "server of the primary killed beside a frozen replica → first acknowledged write"
+            }
+            Self::KillWhileApplyHangs => {
+                "server of the primary killed while an Apply hangs → first acknowledged write"
+            }
             Self::ForceDelete => "pod of the primary force-deleted → first acknowledged write",
             Self::LeaderAndPrimary => {
                 "leading operator and primary killed → first acknowledged write"
@@ -39,7 +50,7 @@ impl Fault {
     /// Bounds at pod level and through the Service, in seconds.
     const fn bounds(self) -> (f64, f64) {
         match self {
-            Self::Kill => (0.5, 0.8),
+            Self::Kill | Self::KillBesideFrozen | Self::KillWhileApplyHangs => (0.5, 0.8),
             Self::ForceDelete => (1.5, 2.0),
             Self::LeaderAndPrimary => (20.0, 20.0),
         }
@@ -108,7 +119,9 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
         operator::wait_ready(&space.client, RECOVERY).await?;
         let (_, pod) = cluster.primary().await?;
         let load = Load::start(&cluster).await?;
-        let at = harm(space, fault, &pod).await?;
+        let (at, lasting) = harm(space, fault, &cluster, &pod).await?;
+        load.progress().await?;
+        lasting.end().await?;
         let finished = load.finish(&cluster).await?;
         let (at_pods, service) = finished.recovery(at).context("no write after the fault")?;
         println!(
@@ -125,17 +138,52 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
     Ok(())
 }
 
-async fn harm(space: &Space, fault: Fault, pod: &Pod) -> Result<Instant> {
-    match fault {
-        Fault::Kill => Process::of(pod)?.kill(),
+/// What lasts until writes go on.
+#[derive(Default)]
+struct Lasting {
+    frozen: Option<Frozen>,
+    hanging: Option<HangingApply>,
+}
+
+impl Lasting {
+    async fn end(self) -> Result<()> {
+        drop(self.frozen);
+        match self.hanging {
+            Some(hanging) => hanging.end().await,
+            None => Ok(()),
+        }
+    }
+}
+
+async fn harm(
+    space: &Space,
+    fault: Fault,
+    cluster: &Applied,
+    pod: &Pod,
+) -> Result<(Instant, Lasting)> {
+    let mut lasting = Lasting::default();
+    let primary = Process::of(pod)?;
+    let at = match fault {
+        Fault::Kill => primary.kill(),
+        Fault::KillBesideFrozen => {
+            let pods = cluster.pods().await?;
+            let other = pods.iter().find(|it| it.name_any() != pod.name_any());
+            lasting.frozen = Some(Process::of(other.context("no replica")?)?.freeze()?);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            primary.kill()
+        }
+        Fault::KillWhileApplyHangs => {
+            lasting.hanging = Some(HangingApply::start(space).await?);
+            primary.kill()
+        }
         Fault::ForceDelete => faults::force_delete(space, &pod.name_any()).await,
         Fault::LeaderAndPrimary => {
             let leader = Process::of(&operator::leader(&space.client).await?)?;
-            let primary = Process::of(pod)?;
             leader.kill()?;
             primary.kill()
         }
-    }
+    }?;
+    Ok((at, lasting))
 }
 
 /// Replaces pods whose server was restarted: the kubelet waits longer before each further restart of a container, which

@@ -40,6 +40,10 @@ enum Name {
     Startup,
     /// The server of the primary is killed.
     Kill,
+    /// The same while a replica is frozen.
+    KillBesideFrozen,
+    /// The same while an Apply hangs.
+    KillWhileApplyHangs,
     /// The pod of the primary is force-deleted.
     ForceDelete,
     /// The leading operator and the server of the primary are killed at once.
@@ -95,6 +99,12 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
     match name {
         Name::Startup => startup::run(client, options, taken).await,
         Name::Kill => failover::run(client, failover::Fault::Kill, options, taken).await,
+        Name::KillBesideFrozen => {
+            failover::run(client, failover::Fault::KillBesideFrozen, options, taken).await
+        }
+        Name::KillWhileApplyHangs => {
+            failover::run(client, failover::Fault::KillWhileApplyHangs, options, taken).await
+        }
         Name::ForceDelete => {
             failover::run(client, failover::Fault::ForceDelete, options, taken).await
         }

@@ -8,9 +8,11 @@ use wellcake_e2e::cluster::repo;
 
 use crate::figures::{Figure, folder, rows};
 
-const ORDER: [&str; 6] = [
+const ORDER: [&str; 8] = [
     "startup",
     "kill",
+    "kill-beside-frozen",
+    "kill-while-apply-hangs",
     "force-delete",
     "leader-and-primary",
     "fleet",

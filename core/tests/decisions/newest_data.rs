@@ -1,0 +1,145 @@
+//! Who holds the newest data when copies, fenced servers and a returned primary compete.
+
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+
+use crate::situation::*;
+
+/// A Durable cluster whose primary was killed and came back behind the fence with its append-only file loaded, while the
+/// operator, which has just started, never saw how far it had got.
+fn returned_to_a_new_operator() -> Situation {
+    let mut s = healthy(durable());
+    s.seen.primary_offset = None;
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    s.serve(
+        0,
+        ServerFacts {
+            keys: 12,
+            ..booted(0)
+        },
+    );
+    s
+}
+
+#[test]
+fn a_durable_primary_that_came_back_leads_when_nobody_knows_how_far_it_was() {
+    let s = returned_to_a_new_operator();
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+}
+
+#[test]
+fn a_durable_primary_that_came_back_in_a_new_pod_on_its_claim_leads_too() {
+    let mut s = returned_to_a_new_operator();
+    s.object(0, |o| o.uid = PodUid(40));
+    s.server(0, |v| v.pod_uid = PodUid(40));
+    s.seen.former_primary = Some(Reachability {
+        pod_uid: PodUid(0),
+        kept: Kept::Closed {
+            at: Tick(NOW.0 - 30),
+        },
+        fresh: Fresh::Refused {
+            at: Tick(NOW.0 - 10),
+        },
+    });
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+    s.seen.pods[0].claim = Known::seen(
+        NOW,
+        ClaimFacts {
+            uid: ClaimUid(77),
+            younger_than_cluster: true,
+        },
+    );
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(1)), "another claim: {d:#?}");
+}
+
+#[test]
+fn a_durable_primary_that_came_back_leads_also_after_the_time_it_was_given() {
+    let mut s = returned_to_a_new_operator();
+    s.seen.primary_offset = Some(Offset(5_000));
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 61_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+}
+
+#[test]
+fn a_durable_primary_that_is_loading_is_waited_for_within_the_bound() {
+    let mut s = returned_to_a_new_operator();
+    s.server(0, |v| v.loading = true);
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::WaitingForNewerData), "{d:#?}");
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 60_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(1)), "{d:#?}");
+}
+
+#[test]
+fn a_durable_primary_whose_copies_are_known_to_have_everything_is_replaced_at_once() {
+    let mut s = returned_to_a_new_operator();
+    s.seen.primary_offset = Some(Offset(1_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(1)), "{d:#?}");
+}
+
+#[test]
+fn a_synced_server_that_was_not_opened_yet_is_not_passed_over() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    s.unlink(1, 5);
+    // In sync with the primary of the history that continued the one of pod 1, still behind the fence.
+    s.server(2, |v| {
+        v.port = Port::Fence;
+        v.replid = Replid(2);
+        v.replid2 = Some(HISTORY);
+        v.offset = Offset(1_200);
+    });
+    s.unlink(2, 0);
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(2)), "{d:#?}");
+}
+
+#[test]
+fn of_equal_copies_one_that_is_about_to_go_does_not_lead() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    s.object(1, |o| o.terminating = true);
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(2)), "{d:#?}");
+    s.server(1, |v| v.offset = Offset(1_001));
+    let d = s.decide();
+    assert_eq!(
+        promoted(&d),
+        Some(Ordinal(1)),
+        "more data counts more: {d:#?}"
+    );
+}
+
+#[test]
+fn servers_that_ended_do_not_stand_against_a_witness_of_a_gone_primary() {
+    let mut s = healthy(cache());
+    s.object(0, |o| o.uid = PodUid(40));
+    s.serve(
+        0,
+        ServerFacts {
+            pod_uid: PodUid(40),
+            ..booted(0)
+        },
+    );
+    s.spec.pods = 4;
+    let fourth = s.seen.pods[2];
+    s.seen.pods.push(fourth);
+    for n in [2, 3] {
+        s.serve(n, booted(n));
+        s.object(n, |o| o.uid = PodUid(u16::from(n)));
+    }
+    s.unlink(1, 20);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(1)), "{d:#?}");
+}

@@ -1,0 +1,16 @@
+//! Rendered objects, and how live objects stand to them.
+
+// Lints see tests only in functions marked as such, not in their helpers.
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
+
+mod cases;
+
+mod comparison;
+mod configuration;
+mod objects;
+mod secrets;
