@@ -27,5 +27,7 @@ pub const RETRY_MAX: Millis = Millis(60_000);
 pub const MAX_PODS: u8 = 100;
 /// How long a server must be up before it may become the first primary although pod 0 has not come.
 pub const FIRST_PRIMARY_PATIENCE_SECONDS: u32 = 5;
+/// When to look again while an answer from after a fault is missing; servers are asked at least as often then.
+pub const ANSWERS: Millis = Millis(20);
 /// When to look again while a bound is kept by a server's uptime, which the core sees in whole seconds.
 pub const RECHECK: Millis = Millis(1_000);

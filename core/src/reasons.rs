@@ -108,6 +108,10 @@ reasons! {
     WaitingForOthers Wait,
     /// The primary does not answer and its end is not proven: 20 seconds of silence are waited for.
     PrimarySilent Wait,
+    /// The primary ended; a server that answered before that is asked again, since it may hold more by now.
+    WaitingForAnswers Wait,
+    /// A server that nobody can see still feeds a replica, so that it may acknowledge writes of clients, too.
+    UnseenPrimaryLives Wait,
     /// An effect failed; the next attempt waits a moment.
     RetryingLater Wait,
 
@@ -146,6 +150,10 @@ reasons! {
     /// The recorded primary's data is gone and other pods hold some: say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     RecordedDataGone Refusal,
+    /// The recorded primary has not come back, and what others hold lacks everything since its promotion: bring its
+    /// pod back with its volume, or say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    OnlyOlderData Refusal,
     /// The recorded primary came back with a snapshot that may be old, and a pod that runs has not answered for 30 seconds: it
     /// may hold more. Bring it back or say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.

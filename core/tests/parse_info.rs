@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use wellcake_core::facts::{
-    Interner, Link, Offset, Ordinal, PodUid, Port, Role, ServerFacts, Upstream,
+    Interner, Link, Offset, Ordinal, PodUid, Port, Role, ServerFacts, Tick, Upstream,
 };
 use wellcake_core::parse::{Info, InfoError, InfoRole, server_facts};
 
@@ -51,6 +51,7 @@ fn facts(version: &str, state: &str) -> ServerFacts {
     };
     server_facts(
         &info(version, state),
+        Tick(7),
         PodUid(5),
         Port::Client,
         is_pod,
@@ -287,7 +288,7 @@ proptest! {
                 text.push_str(&format!("{name}:{value}\r\n"));
             }
             if let Ok(info) = Info::parse(&text) {
-                server_facts(&info, PodUid(0), Port::Fence, |_, _| Upstream::Other, &mut Interner::default());
+                server_facts(&info, Tick(0), PodUid(0), Port::Fence, |_, _| Upstream::Other, &mut Interner::default());
             }
         }
     }

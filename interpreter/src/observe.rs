@@ -321,7 +321,14 @@ impl View {
                 _ => Upstream::Other,
             }
         };
-        let value = parse::server_facts(&answer.info, uid, port, upstream, &mut self.interner);
+        let value = parse::server_facts(
+            &answer.info,
+            answer.run_since,
+            uid,
+            port,
+            upstream,
+            &mut self.interner,
+        );
         let stamped = Stamped {
             at: answer.at,
             value,

@@ -130,7 +130,9 @@ impl World {
         let reach = note(uid, before, &answer, now);
         operator.reach.insert(uid, reach);
         facts.server = match answer {
-            Answer::Server(server, truth) => {
+            Answer::Server(mut server, truth) => {
+                let known = facts.server.last().filter(|last| last.run == server.run);
+                server.run_since = known.map_or(now, |last| last.run_since);
                 if let Some(seen) = operator.truth.get_mut(n) {
                     *seen = Some((now, truth));
                 }
@@ -184,6 +186,7 @@ impl World {
         ServerFacts {
             pod_uid: uid,
             run: process.run,
+            run_since: self.now,
             port: process.port,
             role,
             replid: process.data.replid,

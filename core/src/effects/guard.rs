@@ -20,6 +20,8 @@ pub struct Guard {
     pub offset_floor: Option<Offset>,
     /// A second pod with its uid: the primary that the first shall follow.
     pub primary: Option<(Ordinal, PodUid)>,
+    /// No other server may hold a key or be fed by one that nobody sees: the pod is to lead empty.
+    pub nobody_holds_data: bool,
 }
 
 /// Which part of a guard does not hold any more.
@@ -43,6 +45,9 @@ pub enum GuardFailure {
     /// The primary to follow was replaced.
     #[error("the primary to follow was replaced meanwhile")]
     Primary,
+    /// Another server holds data.
+    #[error("another server was seen to hold data meanwhile")]
+    Data,
     /// The leadership under which the effect was planned is over.
     #[error("this operator is not the leader any more")]
     Leadership,
@@ -57,6 +62,7 @@ impl Guard {
         replica: None,
         offset_floor: None,
         primary: None,
+        nobody_holds_data: false,
     };
 
     /// Checks every part against what is known now.
@@ -71,6 +77,9 @@ impl Guard {
                 return Err(GuardFailure::Pod);
             }
             self.check_server(seen, ordinal, now)?;
+            if self.nobody_holds_data && others_hold_data(seen, ordinal, now) {
+                return Err(GuardFailure::Data);
+            }
         }
         match self.primary {
             Some((ordinal, uid)) if !is_pod(seen, ordinal, uid) => Err(GuardFailure::Primary),
@@ -100,6 +109,13 @@ impl Guard {
         }
         Ok(())
     }
+}
+
+fn others_hold_data(seen: &Observation, pod: Ordinal, now: Tick) -> bool {
+    seen.ordinals()
+        .filter(|(ordinal, _)| *ordinal != pod)
+        .filter_map(|(ordinal, _)| seen.server(ordinal, now, limits::FACT_AGE))
+        .any(|server| server.keys > 0 || server.is_fed())
 }
 
 fn is_pod(seen: &Observation, ordinal: Ordinal, uid: PodUid) -> bool {

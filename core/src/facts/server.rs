@@ -61,6 +61,8 @@ pub struct ServerFacts {
     pub pod_uid: PodUid,
     /// Identity of the process.
     pub run: RunId,
+    /// When this process answered first. Whatever process the pod had before is dead since then.
+    pub run_since: Tick,
     /// Port that it answered on.
     pub port: Port,
     /// Role.
@@ -90,6 +92,11 @@ impl ServerFacts {
             }
             Role::Primary => false,
         }
+    }
+
+    /// Whether some server feeds it: one whose client port is open, since nobody is fed by a server behind the fence.
+    pub const fn is_fed(&self) -> bool {
+        matches!(self.role, Role::Replica { link: Link::Up, .. })
     }
 
     /// Whether this is a synced replica of `primary` with its link up.

@@ -2,14 +2,15 @@
 
 use super::info::{Info, InfoRole};
 use crate::facts::{
-    Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Upstream,
+    Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Tick, Upstream,
 };
 use crate::render::NOBODY;
 
-/// What a server says of itself. `pod_uid` is the pod whose address answered, `port` the port it answered on;
-/// `addresses` tells which pod has an address now.
+/// What a server says of itself. `pod_uid` is the pod whose address answered, `port` the port it answered on,
+/// `run_since` when this process answered first; `addresses` tells which pod has an address now.
 pub fn server_facts(
     info: &Info,
+    run_since: Tick,
     pod_uid: PodUid,
     port: Port,
     addresses: impl Fn(&str, u16) -> Upstream,
@@ -18,6 +19,7 @@ pub fn server_facts(
     ServerFacts {
         pod_uid,
         run: RunId(interner.number(&info.run_id)),
+        run_since,
         port,
         role: role(info, addresses),
         replid: Replid(interner.number(&info.replid)),

@@ -2,8 +2,8 @@
 //! gone or a time-out prove nothing, since a server in any of these states may still acknowledge writes.
 
 use crate::facts::{
-    Container, Fresh, Kept, Link, Observation, Ordinal, PodFacts, Port, Reachability, Record, Role,
-    ServerFacts, SpecFacts, Tick, Upstream,
+    Container, Fresh, Kept, Known, Link, Observation, Ordinal, PodFacts, Port, Reachability,
+    Record, Role, ServerFacts, SpecFacts, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
@@ -21,9 +21,16 @@ pub enum PrimaryState {
     Restarted {
         /// Whether it still loads its data.
         loading: bool,
+        /// When the new process answered first.
+        since: Tick,
     },
     /// Its process has ended for good or has not come back yet.
-    Ended(Reason),
+    Ended {
+        /// What proves it.
+        reason: Reason,
+        /// When its connection closed, if that was seen.
+        since: Option<Tick>,
+    },
     /// Neither its life nor its end is proven.
     Silent {
         /// Since when.
@@ -53,7 +60,8 @@ pub fn primary_state(
         return state_of_server(server);
     }
     if let Some(reason) = proof_of_end(spec, seen, record, pod, now) {
-        return PrimaryState::Ended(reason);
+        let since = reach_of(seen, record, pod).and_then(closed_at);
+        return PrimaryState::Ended { reason, since };
     }
     let gone =
         pod.object.is_absent() || pod.object.value().is_some_and(|o| o.uid != record.pod_uid);
@@ -70,6 +78,7 @@ fn state_of_server(server: &ServerFacts) -> PrimaryState {
         (Port::Fence, Role::Primary) => PrimaryState::Promoted,
         (Port::Fence, Role::Replica { .. }) => PrimaryState::Restarted {
             loading: server.loading,
+            since: server.run_since,
         },
     }
 }
@@ -82,27 +91,22 @@ fn proof_of_end(
     pod: &PodFacts,
     now: Tick,
 ) -> Option<Reason> {
-    let same_pod = pod
-        .object
-        .value()
-        .filter(|object| object.uid == record.pod_uid);
-    let witnesses = Witnesses::count(spec, seen, record.pod, now);
-    // The report may be of an earlier process of the container: a replica with its link up knows better.
-    let reported = same_pod.is_some_and(|object| {
-        matches!(object.container, Container::Terminated { .. }) || object.node_out_of_service
-    });
-    if reported && witnesses.linked == 0 {
+    let reach = reach_of(seen, record, pod);
+    let closed = reach.and_then(closed_at);
+    let witnesses = Witnesses::count(spec, seen, record.pod, closed, now);
+    let object = pod.object.value().filter(|o| o.uid == record.pod_uid);
+    if object.is_some_and(|object| object.node_out_of_service) && witnesses.linked == 0 {
         return Some(Reason::PrimaryDied);
     }
-    let reach = if same_pod.is_some() {
-        pod.reach.as_ref()
-    } else {
-        seen.former_primary.as_ref()
-    };
-    let closed = reach
-        .filter(|r| r.pod_uid == record.pod_uid)
-        .is_some_and(is_closed_and_refused);
-    if closed && witnesses.all_lost_it() {
+    // The report may be of an earlier process of the container. Of the one that was promoted the network knows: its
+    // connections were closed, or nobody listens at its address any more. A replica with its link up knows better.
+    let reported =
+        object.is_some_and(|object| matches!(object.container, Container::Terminated { .. }));
+    let silent = reach.is_none_or(|reach| closed.is_none() && !is_refused(reach));
+    if reported && !silent && witnesses.linked == 0 {
+        return Some(Reason::PrimaryDied);
+    }
+    if reach.is_some_and(is_closed_and_refused) && witnesses.all_lost_it() {
         return Some(Reason::PrimaryDied);
     }
     let gone =
@@ -111,6 +115,67 @@ fn proof_of_end(
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
     (gone && long && witnesses.majority_lost_it_long_ago()).then_some(Reason::PrimaryGone)
+}
+
+/// What the network says of the recorded primary's address.
+fn reach_of<'a>(
+    seen: &'a Observation,
+    record: &Record,
+    pod: &'a PodFacts,
+) -> Option<&'a Reachability> {
+    let same_pod = pod.object.value().is_some_and(|o| o.uid == record.pod_uid);
+    let reach = if same_pod {
+        pod.reach.as_ref()
+    } else {
+        seen.former_primary.as_ref()
+    };
+    reach.filter(|reach| reach.pod_uid == record.pod_uid)
+}
+
+const fn closed_at(reach: &Reachability) -> Option<Tick> {
+    match reach.kept {
+        Kept::Closed { at } => Some(at),
+        Kept::Never | Kept::Up | Kept::TimedOut { .. } => None,
+    }
+}
+
+const fn is_refused(reach: &Reachability) -> bool {
+    matches!(reach.fresh, Fresh::Refused { .. })
+}
+
+/// Whether the recorded primary's connection was closed and some server has not answered since then: its word is still to
+/// come.
+pub fn awaits_witnesses(spec: &SpecFacts, seen: &Observation, record: &Record, now: Tick) -> bool {
+    let closed = seen
+        .pod(record.pod)
+        .and_then(|pod| reach_of(seen, record, pod))
+        .and_then(closed_at);
+    closed.is_some_and(|closed| unanswered(spec, seen, record.pod, closed, now).is_some())
+}
+
+/// A server beside the recorded primary whose newest answer is of a time before `fault`.
+pub fn unanswered(
+    spec: &SpecFacts,
+    seen: &Observation,
+    primary: Ordinal,
+    fault: Tick,
+    now: Tick,
+) -> Option<Ordinal> {
+    seen.members(spec)
+        .filter(|(ordinal, _)| *ordinal != primary)
+        .find(|(ordinal, pod)| {
+            seen.server(*ordinal, now, limits::DESTRUCTIVE_AGE)
+                .is_some()
+                && !answered_since(pod, Some(fault))
+        })
+        .map(|(ordinal, _)| ordinal)
+}
+
+fn answered_since(pod: &PodFacts, fault: Option<Tick>) -> bool {
+    match pod.server {
+        Known::Seen(answer) => fault.is_none_or(|fault| answer.at >= fault),
+        _ => false,
+    }
 }
 
 /// The kept connection was ended by the other side and a fresh one was refused afterwards.
@@ -123,9 +188,9 @@ const fn is_closed_and_refused(reach: &Reachability) -> bool {
 
 fn silent_since(seen: &Observation, pod: &PodFacts) -> Option<Tick> {
     seen.primary_down_since.or(match pod.server {
-        crate::facts::Known::Maybe { since, .. } => Some(since),
-        crate::facts::Known::Seen(stamped) => Some(stamped.at),
-        crate::facts::Known::Absent => None,
+        Known::Maybe { since, .. } => Some(since),
+        Known::Seen(stamped) => Some(stamped.at),
+        Known::Absent => None,
     })
 }
 
@@ -153,7 +218,14 @@ enum Word {
 }
 
 impl Witnesses {
-    fn count(spec: &SpecFacts, seen: &Observation, primary: Ordinal, now: Tick) -> Self {
+    /// Counts what was said since `fault`.
+    fn count(
+        spec: &SpecFacts,
+        seen: &Observation,
+        primary: Ordinal,
+        fault: Option<Tick>,
+        now: Tick,
+    ) -> Self {
         let mut count = Self {
             asked: 0,
             dead: 0,
@@ -165,7 +237,9 @@ impl Witnesses {
             .members(spec)
             .filter(|(ordinal, _)| *ordinal != primary)
         {
-            let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE);
+            let server = seen
+                .server(ordinal, now, limits::DESTRUCTIVE_AGE)
+                .filter(|_| answered_since(pod, fault));
             count.add(&word(pod, server, primary));
         }
         count

@@ -13,6 +13,8 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
+use super::death::unanswered;
+
 /// Outcome of an election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -117,14 +119,21 @@ fn never_held_data(spec: &SpecFacts, pod: &PodFacts) -> bool {
     !started && (fresh_volume || !spec.persistence.claims)
 }
 
-/// The next primary after the recorded one ended or restarted. `why` is the reason of a promotion of a replica.
+/// The next primary after the recorded one ended or restarted, which was at `fault` at the latest, if that is known. `why`
+/// is the reason of a promotion of a replica.
 pub fn next(
     spec: &SpecFacts,
     seen: &Observation,
     record: &Record,
     why: Reason,
+    fault: Option<Tick>,
     now: Tick,
 ) -> Verdict {
+    let late = fault.and_then(|fault| unanswered(spec, seen, record.pod, fault, now));
+    if late.is_some() {
+        let wake = now.after(limits::ANSWERS);
+        return Verdict::Wait(Reason::WaitingForAnswers, late, Some(wake));
+    }
     let voters = voters(seen, now);
     if voters.iter().any(Voter::holds_copy) {
         return among_copies(spec, seen, record, &voters, why, now);
@@ -184,9 +193,18 @@ fn among_copies(
     }
 }
 
-/// The history that the copies share: one of which all others hold a part (the same id, or the id that it continued), else
-/// the recorded one. A server behind the fence may hold the newest part: it was in sync, and was not opened yet.
+/// The history that counts: the recorded one if somebody holds it; else, where a promotion was not seen through, one of
+/// which all copies hold a part (the same id, or the id that it continued). A server behind the fence may hold the newest
+/// part: it was in sync and not opened yet, or it loaded what it had written.
 fn common_history(record: &Record, voters: &Voters) -> Option<Replid> {
+    let recorded = record.replid.filter(|history| {
+        voters
+            .iter()
+            .any(|voter| voter.holds_data() && voter.is_of(*history))
+    });
+    if recorded.is_some() {
+        return recorded;
+    }
     let copies = || voters.iter().filter(|voter| voter.holds_copy());
     let holds_part_of = |copy: &Voter, newest: &Voter| {
         copy.is_of(newest.server.replid) || Some(copy.server.replid) == newest.server.replid2
@@ -200,11 +218,7 @@ fn common_history(record: &Record, voters: &Voters) -> Option<Replid> {
             newest = Some(voter);
         }
     }
-    newest.map(|voter| voter.server.replid).or_else(|| {
-        record
-            .replid
-            .filter(|history| copies().any(|copy| copy.is_of(*history)))
-    })
+    newest.map(|voter| voter.server.replid)
 }
 
 /// A Durable primary that may be ahead of every copy: it leads when it has come back with its data, and is waited for, within
@@ -219,8 +233,12 @@ fn newer_data_of_primary(
     best: &Voter,
     now: Tick,
 ) -> Option<Verdict> {
-    // A snapshot may be hours old; what it holds is compared by offset like any copy.
-    if spec.profile != Profile::Durable || !spec.persistence.aof {
+    if spec.profile != Profile::Durable || !spec.persistence.survives_restart() {
+        return None;
+    }
+    let lacks_all = record.replid.is_some_and(|history| !best.is_of(history));
+    // A snapshot may be hours old; what it holds of the same history is compared by offset like any copy.
+    if !lacks_all && !spec.persistence.aof {
         return None;
     }
     let returned = seen
@@ -232,7 +250,7 @@ fn newer_data_of_primary(
     let ahead = seen
         .primary_offset
         .map_or(returned.is_some(), |offset| offset > best.server.offset);
-    if !ahead {
+    if !ahead && !lacks_all {
         return None;
     }
     if let Some(server) = returned.filter(|server| !server.loading) {
@@ -249,11 +267,11 @@ fn newer_data_of_primary(
         .primary_down_since
         .unwrap_or(now)
         .after(limits::RETURN_OF_DURABLE);
-    (now < bound).then_some(Verdict::Wait(
-        Reason::WaitingForNewerData,
-        Some(record.pod),
-        Some(bound),
-    ))
+    if now < bound {
+        let pod = Some(record.pod);
+        return Some(Verdict::Wait(Reason::WaitingForNewerData, pod, Some(bound)));
+    }
+    lacks_all.then_some(Verdict::Refuse(Reason::OnlyOlderData, Some(best.ordinal)))
 }
 
 /// Every server restarted: the record decides, unless another one shows a longer part of the same history.
@@ -272,6 +290,10 @@ fn after_full_restart(
         .find(|v| v.ordinal != record.pod && v.server.serves_writes())
     {
         return Verdict::Refuse(Reason::HistoriesDiffer, Some(other.ordinal));
+    }
+    if voters.iter().any(|voter| voter.server.is_fed()) {
+        let wake = now.after(limits::RECHECK);
+        return Verdict::Wait(Reason::UnseenPrimaryLives, Some(record.pod), Some(wake));
     }
     let fullest = voters.iter().find(|voter| voter.server.keys > 0);
     let holder = voters
@@ -373,21 +395,20 @@ fn holder_or_longer(
         _ => {}
     }
     // Snapshots are taken by each server on its own schedule: that of another one may reach further, into the history
-    // that the record names while the holder's is still of the one before.
+    // that the record names, or that continued the holder's, while the holder's is still of the one before.
+    let reach = |voter: &Voter| {
+        let recorded = record.replid.is_some_and(|history| voter.is_of(history));
+        let continued = voter.server.replid2 == Some(holder.server.replid)
+            && holder.is_of(holder.server.replid);
+        (recorded, continued, voter.server.offset)
+    };
     let is_later = |voter: &&Voter| {
         let same = voter.is_of(holder.server.replid) && voter.server.offset > holder.server.offset;
-        let recorded = record
-            .replid
-            .is_some_and(|history| voter.is_of(history) && !holder.is_of(history));
-        voter.is_loaded() && voter.server.keys > 0 && (same || (recorded && !spec.persistence.aof))
+        let (recorded, continued, _) = reach(voter);
+        let beyond = (recorded || continued) && !voter.is_of(holder.server.replid);
+        voter.holds_data() && (same || (beyond && !spec.persistence.aof))
     };
-    let later = voters.iter().filter(is_later).max_by_key(|voter| {
-        (
-            record.replid.is_some_and(|history| voter.is_of(history)),
-            voter.server.offset,
-        )
-    });
-    match later {
+    match voters.iter().filter(is_later).max_by_key(|v| reach(v)) {
         Some(voter) => Verdict::Leads(voter.ordinal, Reason::LongerHistoryLeads),
         None => Verdict::Leads(record.pod, Reason::PrimaryReturned),
     }

@@ -8,7 +8,7 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
-use super::death::{PrimaryState, primary_state};
+use super::death::{PrimaryState, awaits_witnesses, primary_state};
 use super::election::{self, Verdict};
 
 /// Plans roles and routes of a primary with replicas.
@@ -30,24 +30,21 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
         }
         PrimaryState::Promoted => finish(seen, &record, now, decision),
         _ if by_order(spec, seen, now, decision) => {}
-        PrimaryState::Restarted { loading: true } if !any_copy(seen, &record, now) => {
+        PrimaryState::Restarted { loading: true, .. } if !any_copy(seen, &record, now) => {
             decision.wait(Reason::WaitingForLoad, Some(record.pod));
         }
         PrimaryState::NotPromoted => {
-            let verdict = election::next(spec, seen, &record, Reason::PromotionResumed, now);
+            let verdict = election::next(spec, seen, &record, Reason::PromotionResumed, None, now);
             obey(verdict, seen, now, decision);
         }
-        PrimaryState::Restarted { .. } => {
-            let verdict = election::next(spec, seen, &record, Reason::PrimaryDied, now);
+        PrimaryState::Restarted { since, .. } => {
+            let (why, since) = (Reason::PrimaryDied, Some(since));
+            let verdict = election::next(spec, seen, &record, why, since, now);
             obey(verdict, seen, now, decision);
         }
-        PrimaryState::Ended(reason) => {
-            obey(
-                election::next(spec, seen, &record, reason, now),
-                seen,
-                now,
-                decision,
-            );
+        PrimaryState::Ended { reason, since } => {
+            let verdict = election::next(spec, seen, &record, reason, since, now);
+            obey(verdict, seen, now, decision);
         }
         PrimaryState::Silent { since, gone } => {
             silent(spec, seen, &record, since, gone, now, decision)
@@ -125,12 +122,8 @@ fn silent(
     let running_copy = any_copy(seen, record, now);
     if gone && !running_copy {
         // Nobody kept a copy in memory: what the pods load from their volumes decides, as after a full restart.
-        obey(
-            election::next(spec, seen, record, Reason::PrimaryGone, now),
-            seen,
-            now,
-            decision,
-        );
+        let verdict = election::next(spec, seen, record, Reason::PrimaryGone, None, now);
+        obey(verdict, seen, now, decision);
         return;
     }
     let bound = if gone {
@@ -138,6 +131,9 @@ fn silent(
     } else {
         limits::SILENCE
     };
+    if awaits_witnesses(spec, seen, record, now) {
+        decision.wake_at(now.after(limits::ANSWERS));
+    }
     match since {
         Some(since) if now.since(since) >= bound => {
             decision.refuse(Reason::SilentPrimary, Some(record.pod));
@@ -164,7 +160,8 @@ fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision
     }
 }
 
-/// Records the new primary, promotes and opens it, moves traffic to it and points the other copies at it.
+/// Records the new primary and promotes it. What follows (the history that it begins, its port, traffic, the other copies)
+/// is decided on what is seen after that.
 fn lead(
     ordinal: Ordinal,
     reason: Reason,
@@ -181,6 +178,7 @@ fn lead(
         return;
     };
     let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
+    let is_primary = server.role == Role::Primary;
     // Each promotion has an epoch of its own, also one of the same pod: the write of the record is what two operators
     // cannot both win.
     let record = Record {
@@ -189,37 +187,25 @@ fn lead(
         pod_uid: object.uid,
         claim_uid: pod.claim.value().map(|claim| claim.uid),
         // A promotion starts a history of its own, which is recorded once it is seen: the one before must not decide.
-        replid: None,
+        replid: is_primary.then_some(server.replid),
     };
-    let is_primary = server.role == Role::Primary;
     let ours = Guard {
         epoch: Some(epoch),
         pod: Some((ordinal, object.uid)),
         run: Some(server.run),
         replica: Some(!is_primary),
         offset_floor: Some(server.offset),
+        nobody_holds_data: server.port == Port::Fence && server.keys == 0 && !by_order,
         ..Guard::NONE
     };
     decision.act(Verb::RecordPrimary { record, by_order }, ours, reason);
-    let guard = Guard {
-        epoch: Some(record.epoch),
-        ..ours
-    };
     if !is_primary {
+        let guard = Guard {
+            epoch: Some(record.epoch),
+            ..ours
+        };
         decision.act(Verb::Promote { pod: ordinal }, guard, reason);
     }
-    let opened = Guard {
-        replica: None,
-        offset_floor: None,
-        ..guard
-    };
-    if server.port == Port::Fence {
-        decision.act(Verb::Open { pod: ordinal }, opened, Reason::PrimaryOpened);
-    }
-    route(seen, ordinal, opened, decision);
-    let primary = (ordinal, object.uid);
-    demote_others(seen, primary, record.epoch, now, decision);
-    attach_replicas(seen, primary, record.epoch, now, decision);
 }
 
 /// Opens a primary whose promotion was recorded and done.
@@ -234,8 +220,25 @@ fn finish(seen: &Observation, record: &Record, now: Tick, decision: &mut Decisio
         replica: Some(false),
         ..Guard::NONE
     };
+    record_history(record, server, guard, decision);
     decision.act(Verb::Open { pod: record.pod }, guard, Reason::PrimaryOpened);
     route(seen, record.pod, guard, decision);
+}
+
+/// The history of a primary is recorded before clients are led to it: what they write there is in no other.
+fn record_history(record: &Record, primary: &ServerFacts, guard: Guard, decision: &mut Decision) {
+    if record.replid == Some(primary.replid) {
+        return;
+    }
+    let record = Record {
+        replid: Some(primary.replid),
+        ..*record
+    };
+    let verb = Verb::RecordPrimary {
+        record,
+        by_order: false,
+    };
+    decision.act(verb, guard, Reason::HistoryRecorded);
 }
 
 /// Upkeep around a primary that serves.
@@ -249,35 +252,11 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
         run: Some(primary.run),
         ..Guard::NONE
     };
-    demote_others(
-        seen,
-        (record.pod, record.pod_uid),
-        record.epoch,
-        now,
-        decision,
-    );
+    let leader = (record.pod, record.pod_uid);
+    demote_others(seen, leader, record.epoch, now, decision);
+    record_history(record, primary, guard, decision);
     route(seen, record.pod, guard, decision);
-    if record.replid != Some(primary.replid) {
-        let record = Record {
-            replid: Some(primary.replid),
-            ..*record
-        };
-        decision.act(
-            Verb::RecordPrimary {
-                record,
-                by_order: false,
-            },
-            guard,
-            Reason::HistoryRecorded,
-        );
-    }
-    attach_replicas(
-        seen,
-        (record.pod, record.pod_uid),
-        record.epoch,
-        now,
-        decision,
-    );
+    attach_replicas(seen, leader, record.epoch, now, decision);
     for (ordinal, uid, server) in others(seen, record.pod, now) {
         open_when_synced(ordinal, uid, server, record, primary, decision);
     }
@@ -398,8 +377,8 @@ fn attach(
         pod: Some((ordinal, uid)),
         run: Some(server.run),
         replica: Some(!is_primary),
-        offset_floor: None,
         primary: Some(primary),
+        ..Guard::NONE
     };
     let reason = if is_primary {
         Reason::SecondPrimaryDemoted

@@ -76,8 +76,9 @@ fn a_snapshot_of_the_recorded_history_beats_one_of_the_history_before() {
 
 #[test]
 fn a_copy_of_the_continued_history_beats_one_of_its_beginning() {
-    // epoch 2 recorded (pod 0 promoted, record still names the history before its promotion); pod 1 followed it already.
+    // epoch 2 recorded (pod 0 promoted, its history not recorded yet); pod 1 followed it already.
     let mut s = healthy(cache());
+    s.seen.record.as_mut().unwrap().replid = None;
     s.serve(0, booted(0));
     s.unlink(1, 0);
     s.unlink(2, 0);

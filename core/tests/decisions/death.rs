@@ -65,13 +65,45 @@ fn a_deletion_timestamp_is_no_death() {
 }
 
 #[test]
-fn the_kubelets_word_that_the_container_ended_is_enough() {
+fn the_kubelets_word_that_the_container_ended_is_enough_where_nobody_listens_any_more() {
     let mut s = healthy(cache());
     s.silence(0, 300);
     s.object(0, |o| o.container = Container::Terminated { restarts: 0 });
     s.unlink(1, 0);
+    s.silence(2, 300);
+    let d = s.decide();
+    // The word may be of the process before the one that was promoted, which may be cut off and serve clients.
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    s.seen.pods[0].reach.as_mut().expect("reached").fresh = Fresh::Refused { at: NOW };
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn a_server_that_answered_before_the_fault_only_is_asked_again() {
+    let mut s = healthy(cache());
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
     s.unlink(2, 0);
-    assert!(promoted(&s.decide()).is_some());
+    // Pod 2 answered before the new process of pod 0 did, and may hold more by now.
+    s.seen.pods[2].server = Known::seen(Tick(NOW.0 - 11), replica(2));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::WaitingForAnswers));
+    assert!(d.wake.is_some_and(|wake| wake <= Tick(NOW.0 + 20)));
+    // It hangs.
+    s.silence(2, 5);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn a_link_that_was_up_before_the_connection_closed_is_looked_at_again_soon() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    s.unlink(1, 0);
+    s.seen.pods[2].server = Known::seen(Tick(NOW.0 - 30), replica(2));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(d.wake.is_some_and(|wake| wake <= Tick(NOW.0 + 20)));
 }
 
 #[test]

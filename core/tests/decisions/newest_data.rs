@@ -1,5 +1,6 @@
 //! Who holds the newest data when copies, fenced servers and a returned primary compete.
 
+use wellcake_core::effects::GuardFailure;
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
 
@@ -91,6 +92,7 @@ fn a_synced_server_that_was_not_opened_yet_is_not_passed_over() {
     s.kill(0);
     s.unlink(1, 5);
     // In sync with the primary of the history that continued the one of pod 1, still behind the fence.
+    s.seen.record.as_mut().unwrap().replid = None;
     s.server(2, |v| {
         v.port = Port::Fence;
         v.replid = Replid(2);
@@ -142,4 +144,67 @@ fn servers_that_ended_do_not_stand_against_a_witness_of_a_gone_primary() {
     s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
     let d = s.decide();
     assert_eq!(promoted(&d), Some(Ordinal(1)), "{d:#?}");
+}
+
+#[test]
+fn a_returned_primary_of_the_recorded_history_beats_a_copy_of_an_older_one() {
+    let mut s = healthy(cache());
+    s.spec.persistence.rdb = true;
+    let record = s.seen.record.as_mut().unwrap();
+    (record.epoch, record.replid) = (Epoch(3), Some(Replid(3)));
+    // Two promotions ago pod 1 was cut off; nothing relates what it has to what pod 0 loaded.
+    s.unlink(1, 60);
+    s.serve(
+        0,
+        ServerFacts {
+            replid: Replid(3),
+            offset: Offset(800),
+            keys: 4,
+            ..booted(0)
+        },
+    );
+    s.serve(2, booted(2));
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+}
+
+#[test]
+fn a_durable_cluster_waits_for_its_primary_when_the_copies_lack_everything_since_its_promotion() {
+    let mut s = healthy(durable());
+    s.spec.persistence.aof = false;
+    let record = s.seen.record.as_mut().unwrap();
+    (record.epoch, record.replid) = (Epoch(2), Some(Replid(2)));
+    s.kill(0);
+    s.unlink(1, 5);
+    s.unlink(2, 5);
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::WaitingForNewerData));
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 60_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(refuses(&d, Reason::OnlyOlderData), "{d:#?}");
+    s.spec.promote = Some(PromoteOrder {
+        pod: Ordinal(1),
+        epoch: Epoch(2),
+    });
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)), "a person decides");
+}
+
+#[test]
+fn a_server_leads_empty_only_as_long_as_nobody_is_seen_to_hold_data() {
+    let mut s = healthy(cache());
+    for n in 0..3 {
+        s.serve(n, booted(n));
+    }
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+    let promotion = d.effects[0];
+    assert_eq!(promotion.guard.check(&s.seen, NOW), Ok(()));
+    // A server that nobody sees feeds pod 1.
+    s.server(1, |v| v.role = replica(1).role);
+    assert_eq!(promotion.guard.check(&s.seen, NOW), Err(GuardFailure::Data));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::UnseenPrimaryLives));
 }

@@ -70,6 +70,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
     ServerFacts {
         pod_uid: PodUid(u16::from(ordinal)),
         run: RunId(100 + u16::from(ordinal)),
+        run_since: Tick(NOW.0 - 10),
         port: Port::Fence,
         role: Role::Replica {
             upstream: Upstream::Nobody,

@@ -94,7 +94,7 @@ fn pod_uid(ordinal: u8) -> impl Strategy<Value = PodUid> + Clone {
 fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
     let identity = (
         pod_uid(ordinal),
-        0u16..200,
+        (0u16..200, 0u64..3_000),
         prop_oneof![Just(Port::Fence), Just(Port::Client)],
         role(),
     );
@@ -107,10 +107,11 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
         prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
     );
     (identity, data).prop_map(
-        |((pod_uid, run, port, role), (replid, replid2, offset, loading, keys, uptime))| {
+        |((pod_uid, (run, age), port, role), (replid, replid2, offset, loading, keys, uptime))| {
             ServerFacts {
                 pod_uid,
                 run: RunId(run),
+                run_since: Tick(NOW.0 - age),
                 port,
                 role,
                 replid,
@@ -430,6 +431,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
             ServerFacts {
                 pod_uid: uid,
                 run: RunId(u16::from(n)),
+                run_since: Tick(NOW.0 - 1_000_000),
                 port: Port::Client,
                 role: if leads {
                     Role::Primary

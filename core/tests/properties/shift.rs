@@ -49,6 +49,13 @@ pub fn later(case: &Case, by: u64) -> Case {
         known(&mut pod.object, by);
         known(&mut pod.claim, by);
         known(&mut pod.server, by);
+        if let Known::Seen(answer)
+        | Known::Maybe {
+            last: Some(answer), ..
+        } = &mut pod.server
+        {
+            tick(&mut answer.value.run_since, by);
+        }
         if let Some(address) = &mut pod.reach {
             reach(address, by);
         }

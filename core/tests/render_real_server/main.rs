@@ -18,7 +18,7 @@ use server::{
     Connection, OPERATOR_PASSWORD, Passwords, REPLICATION_PASSWORD, Server, USER_PASSWORD,
     free_port,
 };
-use wellcake_core::facts::{Interner, Link, PodUid, Port, Role, Upstream};
+use wellcake_core::facts::{Interner, Link, PodUid, Port, Role, Tick, Upstream};
 use wellcake_core::parse::{InfoRole, server_facts};
 use wellcake_crds::v1beta1::ValkeyClusterSpec;
 
@@ -33,6 +33,7 @@ fn a_pod_of_replication_boots_fenced_as_a_replica_of_nobody() {
     let mut interner = Interner::default();
     let facts = server_facts(
         &info,
+        Tick(0),
         PodUid(7),
         Port::Fence,
         |_, _| panic!("nobody has no address"),
@@ -326,6 +327,7 @@ fn a_replica_copies_with_the_replication_user_and_both_sides_tell_it() {
         let info = replica.info();
         let facts = server_facts(
             &info,
+            Tick(0),
             PodUid(1),
             Port::Client,
             is_pod,

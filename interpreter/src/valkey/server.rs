@@ -30,6 +30,8 @@ const RETRY_DENIED: Duration = Duration::from_secs(2);
 pub struct Answer {
     /// When it arrived.
     pub at: Tick,
+    /// When this process answered first.
+    pub run_since: Tick,
     /// What it says.
     pub info: Arc<Info>,
 }
@@ -120,7 +122,15 @@ impl Server {
                         .answer
                         .as_ref()
                         .is_some_and(|answer| is_alike(&answer.info, &info));
-                state.answer = Some(Answer { at: now, info });
+                let known = state.answer.as_ref();
+                let run_since = known
+                    .filter(|answer| answer.info.run_id == info.run_id)
+                    .map_or(now, |answer| answer.run_since);
+                state.answer = Some(Answer {
+                    at: now,
+                    run_since,
+                    info,
+                });
                 state.failing_since = None;
                 state.kept = Kept::Up;
                 state.fresh = Fresh::NotTried;
