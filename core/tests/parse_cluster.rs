@@ -229,6 +229,7 @@ fn status_record() -> PrimaryRecord {
         pod_uid: "uid-of-pod".into(),
         claim_uid: Some("uid-of-claim".into()),
         replid: None,
+        continues: None,
         recorded_at: None,
     }
 }
@@ -260,6 +261,7 @@ fn a_record_with_an_unknown_identity_is_not_written() {
         pod_uid: PodUid(0),
         claim_uid: None,
         replid: None,
+        continues: None,
     };
     let mut interner = Interner::default();
     assert_eq!(record_status(&known, &name(), &interner), None);
@@ -277,6 +279,10 @@ fn a_record_with_an_unknown_identity_is_not_written() {
             },
             Record {
                 replid: Some(Replid(number)),
+                ..known
+            },
+            Record {
+                continues: Some(Replid(number)),
                 ..known
             },
         ];
@@ -298,6 +304,7 @@ proptest! {
         pod_uid in "[a-f0-9-]{1,36}",
         claim_uid in proptest::option::of("[a-f0-9-]{1,36}"),
         replid in proptest::option::of("[a-f0-9]{40}"),
+        continues in proptest::option::of("[a-f0-9]{40}"),
     ) {
         let status = PrimaryRecord {
             epoch: i64::from(epoch),
@@ -305,6 +312,7 @@ proptest! {
             pod_uid,
             claim_uid,
             replid,
+            continues,
             recorded_at: None,
         };
         let mut interner = Interner::default();

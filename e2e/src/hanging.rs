@@ -42,7 +42,7 @@ impl HangingApply {
             name: space.name.clone(),
             budget: budget.context("no PodDisruptionBudget")?,
             budgets,
-            listener: listener,
+            listener,
         };
         hanging.create().await?;
         tokio::time::sleep(LEARNING).await;

@@ -109,10 +109,13 @@ fn no_living_primary_beside(world: &World, uid: PodUid) -> Result<(), Violation>
     })
 }
 
-/// S3: a restarted server without any owed write is never promoted while a pod, or its volume, holds one.
+/// S3: a server that was not in sync since it started and is without any owed write is never promoted while a pod, or its
+/// volume, holds one.
 fn empty_never_wins(world: &World, uid: PodUid, winner: &Process) -> Result<(), Violation> {
     let holds_some = |data: &Data| world.owed().any(|write| data.holds(write));
-    if winner.port == Port::Client || holds_some(&winner.data) {
+    let in_sync = winner.linked || winner.unlinked_at.is_some();
+    let is_copy = in_sync && !winner.syncing;
+    if is_copy || winner.port == Port::Client || holds_some(&winner.data) {
         return Ok(());
     }
     let holder = world.pods.iter().find(|pod| {

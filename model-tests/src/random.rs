@@ -46,13 +46,10 @@ pub enum End {
 }
 
 /// What needs a person, and only a person.
-const NEEDS_PERSON: [Reason; 5] = [
+const NEEDS_PERSON: [Reason; 3] = [
     Reason::HistoriesDiffer,
     Reason::RecordedDataGone,
-    Reason::DataWithoutRecord,
-    Reason::NoCompleteCopy,
-    // Its end cannot be proven when the operator never had a connection to it and too few replicas were there.
-    Reason::SilentPrimary,
+    Reason::OnlyOlderData,
 ];
 
 /// A world by its seed.

@@ -1,5 +1,7 @@
 //! Long runs with faults, from fixed seeds: every run is the same each time.
 
+use std::collections::BTreeMap;
+
 use wellcake_core::step;
 use wellcake_model_tests::random::{End, run, story};
 
@@ -14,17 +16,17 @@ fn two_thousand_seeds_with_faults_keep_every_invariant_and_come_to_rest() {
         setting("STEPS", u64::from(STEPS)),
     );
     let steps = u32::try_from(steps).expect("few steps");
-    let mut needs_person = 0;
+    let mut needs_person = BTreeMap::new();
     let mut broken = Vec::new();
     for seed in first..first + seeds {
         match run(seed, steps, step, None) {
             Ok(End::Settled) => {}
-            Ok(End::NeedsPerson(_)) => needs_person += 1,
+            Ok(End::NeedsPerson(reason)) => *needs_person.entry(reason).or_insert(0) += 1,
             Err(violation) => broken.push((seed, violation)),
         }
     }
     println!(
-        "{seeds} runs of {steps} events: {needs_person} end with a refusal that needs a person"
+        "{seeds} runs of {steps} events; these end with a refusal that needs a person: {needs_person:?}"
     );
     for (seed, violation) in broken.iter().take(40) {
         println!("seed {seed}: {violation}");

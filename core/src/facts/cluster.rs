@@ -110,6 +110,15 @@ pub struct Record {
     pub pod_uid: PodUid,
     /// Its claim.
     pub claim_uid: Option<ClaimUid>,
-    /// Its history.
+    /// The history that its promotion began, once that was seen. It is recorded before clients are led to the pod.
     pub replid: Option<Replid>,
+    /// The history of the data with which it was chosen.
+    pub continues: Option<Replid>,
+}
+
+impl Record {
+    /// The history that holds all that may not be lost, as far as it is known.
+    pub fn history(&self) -> Option<Replid> {
+        self.replid.or(self.continues)
+    }
 }

@@ -32,6 +32,7 @@ pub fn record(
         pod: pod.ok_or_else(|| RecordError::Pod(status.pod.clone()))?,
         claim_uid: number(&status.claim_uid).map(ClaimUid),
         replid: number(&status.replid).map(Replid),
+        continues: number(&status.continues).map(Replid),
         pod_uid: PodUid(interner.number(&status.pod_uid)),
     })
 }
@@ -59,6 +60,7 @@ pub fn record_status(
         pod_uid: text(record.pod_uid.0)?,
         claim_uid: optional(record.claim_uid.map(|uid| uid.0))?,
         replid: optional(record.replid.map(|id| id.0))?,
+        continues: optional(record.continues.map(|id| id.0))?,
         recorded_at: None,
     })
 }

@@ -143,6 +143,13 @@ const fn is_refused(reach: &Reachability) -> bool {
     matches!(reach.fresh, Fresh::Refused { .. })
 }
 
+/// Whether the recorded primary closed its connection and then refused another one.
+pub fn is_closed(seen: &Observation, record: &Record) -> bool {
+    seen.pod(record.pod)
+        .and_then(|pod| reach_of(seen, record, pod))
+        .is_some_and(is_closed_and_refused)
+}
+
 /// Whether the recorded primary's connection was closed and some server has not answered since then: its word is still to
 /// come.
 pub fn awaits_witnesses(spec: &SpecFacts, seen: &Observation, record: &Record, now: Tick) -> bool {
@@ -278,9 +285,13 @@ impl Witnesses {
 
 fn word(pod: &PodFacts, server: Option<&ServerFacts>, primary: Ordinal) -> Word {
     match server {
-        // A server behind the fence has not seen the primary since it started: it is no witness.
+        // It has not been fed since it started: it is no witness.
         Some(ServerFacts {
-            port: Port::Fence, ..
+            port: Port::Fence,
+            role: Role::Replica {
+                link: Link::Never, ..
+            },
+            ..
         }) => Word::Dead,
         Some(ServerFacts {
             role: Role::Primary,

@@ -35,9 +35,9 @@ struct Voter {
 }
 
 impl Voter {
-    /// In memory since it was in sync: it was verified before its client port was opened, and has run ever since.
+    /// In memory since it was in sync, whether its client port was opened already or not.
     const fn holds_copy(&self) -> bool {
-        matches!(self.server.port, Port::Client) && self.server.is_synced_replica()
+        self.server.is_synced_replica()
     }
 
     /// Restarted, and through with loading.
@@ -50,6 +50,11 @@ impl Voter {
     /// Has something that it could lead with.
     const fn holds_data(&self) -> bool {
         self.holds_copy() || (self.is_loaded() && self.server.keys > 0)
+    }
+
+    /// Whether its history continues another one.
+    fn continues(&self, history: Option<Replid>) -> bool {
+        history.is_some_and(|h| h.0 != OVERFLOW && self.server.replid2 == Some(h))
     }
 
     fn is_of(&self, history: Replid) -> bool {
@@ -193,26 +198,28 @@ fn among_copies(
     }
 }
 
-/// The history that counts: the recorded one if somebody holds it; else, where a promotion was not seen through, one of
-/// which all copies hold a part (the same id, or the id that it continued). A server behind the fence may hold the newest
-/// part: it was in sync and not opened yet, or it loaded what it had written.
+/// The history that counts: the recorded one if somebody holds it. Where a promotion was not seen through: one that continues
+/// what it was to continue, else that. Else one of which all copies hold a part (the same id, or the id that it continued).
+/// A server behind the fence may hold the newest part: it was in sync and not opened yet, or it loaded what it had written.
 fn common_history(record: &Record, voters: &Voters) -> Option<Replid> {
-    let recorded = record.replid.filter(|history| {
-        voters
-            .iter()
-            .any(|voter| voter.holds_data() && voter.is_of(*history))
-    });
-    if recorded.is_some() {
-        return recorded;
-    }
+    let named = |voter: &&Voter| voter.is_of(voter.server.replid) && rank(record, voter) > 0;
+    voters
+        .iter()
+        .filter(|voter| voter.holds_data())
+        .filter(named)
+        .max_by_key(|voter| rank(record, voter))
+        .map(|voter| voter.server.replid)
+        .or_else(|| shared_history(voters))
+}
+
+fn shared_history(voters: &Voters) -> Option<Replid> {
     let copies = || voters.iter().filter(|voter| voter.holds_copy());
     let holds_part_of = |copy: &Voter, newest: &Voter| {
-        copy.is_of(newest.server.replid) || Some(copy.server.replid) == newest.server.replid2
+        copy.is_of(newest.server.replid) || newest.continues(Some(copy.server.replid))
     };
     let mut newest: Option<&Voter> = None;
     for voter in voters.iter().filter(|voter| voter.holds_data()) {
-        let continues =
-            newest.is_none_or(|before| Some(before.server.replid) == voter.server.replid2);
+        let continues = newest.is_none_or(|before| voter.continues(Some(before.server.replid)));
         let whole = voter.is_of(voter.server.replid) && copies().all(|c| holds_part_of(c, voter));
         if continues && whole {
             newest = Some(voter);
@@ -236,7 +243,7 @@ fn newer_data_of_primary(
     if spec.profile != Profile::Durable || !spec.persistence.survives_restart() {
         return None;
     }
-    let lacks_all = record.replid.is_some_and(|history| !best.is_of(history));
+    let lacks_all = record.history().is_some() && rank(record, best) == 0;
     // A snapshot may be hours old; what it holds of the same history is compared by offset like any copy.
     if !lacks_all && !spec.persistence.aof {
         return None;
@@ -397,19 +404,29 @@ fn holder_or_longer(
     // Snapshots are taken by each server on its own schedule: that of another one may reach further, into the history
     // that the record names, or that continued the holder's, while the holder's is still of the one before.
     let reach = |voter: &Voter| {
-        let recorded = record.replid.is_some_and(|history| voter.is_of(history));
-        let continued = voter.server.replid2 == Some(holder.server.replid)
-            && holder.is_of(holder.server.replid);
-        (recorded, continued, voter.server.offset)
+        let continued = voter.continues(Some(holder.server.replid));
+        (rank(record, voter), continued, voter.server.offset)
     };
     let is_later = |voter: &&Voter| {
-        let same = voter.is_of(holder.server.replid) && voter.server.offset > holder.server.offset;
-        let (recorded, continued, _) = reach(voter);
-        let beyond = (recorded || continued) && !voter.is_of(holder.server.replid);
-        voter.holds_data() && (same || (beyond && !spec.persistence.aof))
+        let same = voter.is_of(holder.server.replid);
+        let beyond = rank(record, voter) > rank(record, holder)
+            || voter.continues(Some(holder.server.replid));
+        let further = same && voter.server.offset > holder.server.offset;
+        voter.holds_data() && (further || (!same && beyond && !spec.persistence.aof))
     };
     match voters.iter().filter(is_later).max_by_key(|v| reach(v)) {
         Some(voter) => Verdict::Leads(voter.ordinal, Reason::LongerHistoryLeads),
         None => Verdict::Leads(record.pod, Reason::PrimaryReturned),
+    }
+}
+
+/// How far into the record a server's history reaches: 2, into what its promotion began; 1, into what that continued; 0,
+/// no part of either.
+fn rank(record: &Record, voter: &Voter) -> u8 {
+    match record.replid {
+        Some(history) if voter.is_of(history) => 2,
+        Some(_) => 0,
+        None if voter.continues(record.continues) => 2,
+        None => u8::from(record.continues.is_some_and(|h| voter.is_of(h))),
     }
 }

@@ -8,7 +8,7 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
-use super::death::{PrimaryState, awaits_witnesses, primary_state};
+use super::death::{PrimaryState, awaits_witnesses, is_closed, primary_state};
 use super::election::{self, Verdict};
 
 /// Plans roles and routes of a primary with replicas.
@@ -105,7 +105,7 @@ fn any_copy(seen: &Observation, record: &Record, now: Tick) -> bool {
         ordinal != record.pod
             && seen
                 .server(ordinal, now, limits::DESTRUCTIVE_AGE)
-                .is_some_and(|s| s.port == Port::Client && s.is_synced_replica())
+                .is_some_and(ServerFacts::is_synced_replica)
     })
 }
 
@@ -120,7 +120,10 @@ fn silent(
     decision: &mut Decision,
 ) {
     let running_copy = any_copy(seen, record, now);
-    if gone && !running_copy {
+    let long = seen
+        .primary_down_since
+        .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
+    if gone && !running_copy && (long || is_closed(seen, record)) {
         // Nobody kept a copy in memory: what the pods load from their volumes decides, as after a full restart.
         let verdict = election::next(spec, seen, record, Reason::PrimaryGone, None, now);
         obey(verdict, seen, now, decision);
@@ -188,6 +191,7 @@ fn lead(
         claim_uid: pod.claim.value().map(|claim| claim.uid),
         // A promotion starts a history of its own, which is recorded once it is seen: the one before must not decide.
         replid: is_primary.then_some(server.replid),
+        continues: Some(server.replid),
     };
     let ours = Guard {
         epoch: Some(epoch),
@@ -332,7 +336,7 @@ fn attach_replicas(
         if is_pointed_at(server, primary.0) || server.role == Role::Primary {
             continue;
         }
-        if server.port == Port::Client {
+        if server.port == Port::Client || server.is_synced_replica() {
             if away {
                 decision.wait(Reason::WaitingForSync, Some(ordinal));
                 continue;

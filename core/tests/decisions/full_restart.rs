@@ -24,7 +24,34 @@ fn replaced(spec: SpecFacts, keys: u32) -> Situation {
         );
     }
     s.seen.primary_down_since = Some(Tick(NOW.0 - 3_000));
+    s.seen.former_primary = Some(Reachability {
+        pod_uid: PodUid(0),
+        kept: Kept::Closed {
+            at: Tick(NOW.0 - 3_000),
+        },
+        fresh: Fresh::Refused {
+            at: Tick(NOW.0 - 2_900),
+        },
+    });
     s
+}
+
+#[test]
+fn nobody_leads_for_20_seconds_while_the_deleted_primary_may_live_where_nobody_sees_it() {
+    for spec in [cache(), durable()] {
+        let mut s = replaced(spec, 10);
+        s.seen.former_primary = None;
+        let d = s.decide();
+        assert_eq!(promoted(&d), None, "{d:#?}");
+        assert!(waits_for(&d, Reason::PrimarySilent), "{d:#?}");
+        assert_eq!(d.wake, Some(Tick(NOW.0 + 17_000)));
+        s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+        assert!(!waits_for(&s.decide(), Reason::PrimarySilent));
+    }
+    let mut s = replaced(durable(), 10);
+    s.seen.former_primary = None;
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
 }
 
 #[test]

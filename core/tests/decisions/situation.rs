@@ -151,6 +151,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
         pod_uid: PodUid(0),
         claim_uid: Some(ClaimUid(0)),
         replid: Some(HISTORY),
+        continues: None,
     };
     Situation {
         spec,

@@ -147,7 +147,7 @@ proptest! {
     #[test]
     fn a_promotion_takes_the_longest_part_of_its_history_in_sight(case in any_case()) {
         for (pod, reason) in promotions(&decide(&case)) {
-            if matches!(reason, Reason::PromotedByOrder) || UNCHECKED.contains(&reason) {
+            if matches!(reason, Reason::PromotedByOrder) {
                 continue;
             }
             let chosen = fresh(&case, pod).copied();
@@ -170,7 +170,7 @@ proptest! {
         for (pod, reason) in promotions(&decide(&case)) {
             let Some(chosen) = fresh(&case, pod).copied() else { continue };
             let empty = chosen.port == Port::Fence && chosen.keys == 0;
-            if !empty || matches!(reason, Reason::PromotedByOrder) || UNCHECKED.contains(&reason) {
+            if !empty || matches!(reason, Reason::PromotedByOrder) {
                 continue;
             }
             for (other, facts) in case.seen.ordinals().filter(|(n, _)| *n != pod) {
@@ -217,9 +217,6 @@ proptest! {
         prop_assert!(known || announced);
     }
 }
-
-/// Reasons of promotions whose data was compared by an earlier decision, the one that wrote the record.
-const UNCHECKED: [Reason; 1] = [Reason::PromotionResumed];
 
 /// Bounded time: the largest cluster that the schema allows, with every pod in an arbitrary state.
 #[test]

@@ -239,15 +239,16 @@ fn record() -> impl Strategy<Value = Record> {
         prop_oneof![1u32..4, any::<u32>()],
         0u8..4,
         option::of(0u16..4),
-        option::of(replid()),
+        (option::of(replid()), option::of(replid())),
     )
-        .prop_flat_map(|(epoch, pod, claim, replid)| {
+        .prop_flat_map(|(epoch, pod, claim, (replid, continues))| {
             pod_uid(pod).prop_map(move |pod_uid| Record {
                 epoch: Epoch(epoch),
                 pod: Ordinal(pod),
                 pod_uid,
                 claim_uid: claim.map(ClaimUid),
                 replid,
+                continues,
             })
         })
 }
@@ -388,6 +389,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
                 pod_uid: PodUid(u16::from(leader.0)),
                 claim_uid: Some(ClaimUid(u16::from(leader.0))),
                 replid: Some(Replid(1)),
+                continues: None,
             }),
             primary_down_since: None,
             primary_offset: Some(offset),

@@ -23,9 +23,14 @@ pub struct PrimaryRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim_uid: Option<String>,
 
-    /// Replication id (`master_replid`) of the server's data, when it was known.
+    /// Replication id (`master_replid`) that the promotion began, once it was seen: from then on it names all that the
+    /// primary acknowledges.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replid: Option<String>,
+
+    /// Replication id of the data with which the server was chosen. What continues it is as good, until `replid` is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
 
     /// When the record was written. For people; nothing is decided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

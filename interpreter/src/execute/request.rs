@@ -173,7 +173,7 @@ fn record_primary(
     let text = serde_json::to_value(&written).unwrap_or_default();
     let mut fields = text.clone();
     if let Some(fields) = fields.as_object_mut() {
-        for optional in ["claimUid", "replid"] {
+        for optional in ["claimUid", "replid", "continues"] {
             fields.entry(optional).or_insert(Value::Null);
         }
     }
