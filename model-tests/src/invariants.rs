@@ -149,10 +149,15 @@ fn no_better_copy_in_sight(
             .and_then(|op| *op.sight.get(*other)?)
             .zip(pod.process.as_ref())
             .is_some_and(|(run, process)| run == process.run);
+        // What an unseen primary goes on to feed holds more with each moment; nobody can know.
+        let fed_unseen = pod
+            .process
+            .as_ref()
+            .is_some_and(|p| p.linked && world.zombies.iter().any(|z| Some(z.addr) == p.upstream));
         let healthy = pod.process.as_ref().is_some_and(|p| {
             p.frozen.is_none() && !p.syncing && p.data.is_comparable(&winner.data) && extra(&p.data)
         });
-        *other != n && in_sight && healthy && !pod.hidden
+        *other != n && in_sight && healthy && !fed_unseen && !pod.hidden
     });
     require(better.is_none(), "S5 the best copy wins", || {
         format!("pod {:?} holds more", better.map(|(other, _)| other))

@@ -180,7 +180,7 @@ pub fn unanswered(
 
 fn answered_since(pod: &PodFacts, fault: Option<Tick>) -> bool {
     match pod.server {
-        Known::Seen(answer) => fault.is_none_or(|fault| answer.at >= fault),
+        Known::Seen(answer) => fault.is_none_or(|fault| answer.at > fault),
         _ => false,
     }
 }

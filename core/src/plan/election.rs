@@ -170,13 +170,6 @@ fn among_copies(
         let copy = voters.iter().find(|voter| voter.holds_copy());
         return Verdict::Refuse(Reason::HistoriesDiffer, copy.map(|c| c.ordinal));
     };
-    // A server that takes writes of what comes after this history holds more than any copy.
-    if let Some(ahead) = voters
-        .iter()
-        .find(|v| v.server.serves_writes() && v.server.replid2 == Some(history))
-    {
-        return Verdict::Refuse(Reason::HistoriesDiffer, Some(ahead.ordinal));
-    }
     let best = voters
         .iter()
         .filter(|voter| voter.holds_data() && voter.is_of(history))
@@ -192,6 +185,14 @@ fn among_copies(
     let Some(best) = best else {
         return Verdict::Refuse(Reason::NoCompleteCopy, None);
     };
+    // A server that takes writes of this history, or of what comes after it, holds more than any copy.
+    let ahead = voters.iter().find(|voter| {
+        let further = voter.is_of(history) && voter.server.offset > best.server.offset;
+        voter.server.serves_writes() && (further || voter.continues(Some(history)))
+    });
+    if let Some(ahead) = ahead {
+        return Verdict::Refuse(Reason::HistoriesDiffer, Some(ahead.ordinal));
+    }
     match newer_data_of_primary(spec, seen, record, best, now) {
         Some(verdict) => verdict,
         None => Verdict::Leads(best.ordinal, why),

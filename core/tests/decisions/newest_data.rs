@@ -201,10 +201,31 @@ fn a_server_leads_empty_only_as_long_as_nobody_is_seen_to_hold_data() {
     assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
     let promotion = d.effects[0];
     assert_eq!(promotion.guard.check(&s.seen, NOW), Ok(()));
-    // A server that nobody sees feeds pod 1.
-    s.server(1, |v| v.role = replica(1).role);
+    // A server that nobody sees begins to feed pod 1.
+    s.server(1, |v| {
+        v.role = replica(1).role;
+        v.offset = Offset(0);
+    });
     assert_eq!(promotion.guard.check(&s.seen, NOW), Err(GuardFailure::Data));
     let d = s.decide();
     assert_eq!(promoted(&d), None, "{d:#?}");
     assert!(waits_for(&d, Reason::UnseenPrimaryLives));
+}
+
+#[test]
+fn a_server_that_takes_writes_beside_the_recorded_one_is_not_overruled_by_an_older_copy() {
+    let mut s = healthy(cache());
+    s.serve(0, booted(0));
+    s.unlink(1, 0);
+    // Somebody made pod 2 a primary by hand.
+    s.serve(
+        2,
+        ServerFacts {
+            offset: Offset(1_200),
+            ..primary(2)
+        },
+    );
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(refuses(&d, Reason::HistoriesDiffer), "{d:#?}");
 }
