@@ -82,7 +82,7 @@ pub fn before_promotion(world: &World, o: usize, n: usize, epoch: u32) -> Result
     };
     one_promotion_per_epoch(world, pod.uid, epoch)?;
     no_living_primary_beside(world, pod.uid)?;
-    empty_never_wins(world, pod.uid, winner)?;
+    empty_never_wins(world, o, n, winner)?;
     no_better_copy_in_sight(world, o, n, winner)
 }
 
@@ -111,22 +111,37 @@ fn no_living_primary_beside(world: &World, uid: PodUid) -> Result<(), Violation>
 
 /// S3: a server that was not in sync since it started and is without any owed write is never promoted while a pod, or its
 /// volume, holds one.
-fn empty_never_wins(world: &World, uid: PodUid, winner: &Process) -> Result<(), Violation> {
+fn empty_never_wins(world: &World, o: usize, n: usize, winner: &Process) -> Result<(), Violation> {
     let holds_some = |data: &Data| world.owed().any(|write| data.holds(write));
     let in_sync = winner.linked || winner.unlinked_at.is_some();
     let is_copy = in_sync && !winner.syncing;
     if is_copy || winner.port == Port::Client || holds_some(&winner.data) {
         return Ok(());
     }
-    let holder = world.pods.iter().find(|pod| {
-        let memory = pod.process.as_ref().is_some_and(|p| holds_some(&p.data));
+    let holder = world.pods.iter().enumerate().find(|(other, pod)| {
+        let seen_empty = |run| {
+            let sight = world.operators.get(o).and_then(|op| *op.sight.get(*other)?);
+            sight == Some((run, false))
+        };
+        let memory = pod.process.as_ref().is_some_and(|p| {
+            holds_some(&p.data) && !(is_fed_unseen(world, p) && seen_empty(p.run))
+        });
         // What a running server has on its volume is older than what it has in memory.
         let volume = pod.process.is_none() && pod.disk.as_ref().is_some_and(holds_some);
-        pod.uid != uid && (memory || volume)
+        *other != n && (memory || volume)
     });
     require(holder.is_none(), "S3 empty never wins", || {
-        format!("{:?} holds acknowledged writes", holder.map(|pod| pod.uid))
+        format!(
+            "pod {:?} holds acknowledged writes",
+            holder.map(|(other, _)| other)
+        )
     })
+}
+
+/// What a primary that nobody sees goes on to feed holds more with each moment, also after the operator's look.
+fn is_fed_unseen(world: &World, process: &Process) -> bool {
+    let zombie = |addr| world.zombies.iter().any(|z| Some(z.addr) == addr);
+    process.linked && zombie(process.upstream)
 }
 
 /// S5, choice: the winner lacks no owed write that a healthy server which the operator saw when it decided holds on top of all that the
@@ -148,12 +163,11 @@ fn no_better_copy_in_sight(
         let in_sight = operator
             .and_then(|op| *op.sight.get(*other)?)
             .zip(pod.process.as_ref())
-            .is_some_and(|(run, process)| run == process.run);
-        // What an unseen primary goes on to feed holds more with each moment; nobody can know.
+            .is_some_and(|((run, _), process)| run == process.run);
         let fed_unseen = pod
             .process
             .as_ref()
-            .is_some_and(|p| p.linked && world.zombies.iter().any(|z| Some(z.addr) == p.upstream));
+            .is_some_and(|process| is_fed_unseen(world, process));
         let healthy = pod.process.as_ref().is_some_and(|p| {
             p.frozen.is_none() && !p.syncing && p.data.is_comparable(&winner.data) && extra(&p.data)
         });

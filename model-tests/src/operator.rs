@@ -36,8 +36,8 @@ pub struct Operator {
     pub offset: Option<(Epoch, Offset)>,
     /// Effects of the last decision that are still to be done.
     pub queue: Vec<Effect>,
-    /// For each pod: the process that was in sight when the effects in the queue were planned.
-    pub sight: Vec<Option<RunId>>,
+    /// For each pod: the process that was in sight when the effects in the queue were planned, and whether it held data.
+    pub sight: Vec<Option<(RunId, bool)>>,
     /// For each pod: when it was polled last, and whether it would have acknowledged a write then.
     pub truth: Vec<Option<(Tick, bool)>>,
 }
@@ -306,7 +306,7 @@ impl World {
                 .pods
                 .iter()
                 .map(|facts| facts.server.fresh(now, limits::DESTRUCTIVE_AGE))
-                .map(|server| server.map(|server| server.run))
+                .map(|server| server.map(|s| (s.run, s.keys > 0 || s.is_fed())))
                 .collect();
             operator.queue = exec::lane(&decision, Lane::Safety)
                 .chain(exec::lane(&decision, Lane::Provisioning))

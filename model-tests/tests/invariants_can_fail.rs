@@ -81,7 +81,7 @@ fn s5_sees_a_better_copy_passed_over() {
     world.apply(Action::Replicate(2), step).expect("replicates");
     world.apply(Action::Kill(0), step).expect("a fault");
     let run = world.process(2).expect("runs").run;
-    world.operators[0].sight[2] = Some(run);
+    world.operators[0].sight[2] = Some((run, true));
     assert_eq!(
         name(before_promotion(&world, 0, 1, 2)),
         "S5 the best copy wins"

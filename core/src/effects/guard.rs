@@ -5,6 +5,31 @@ use serde::{Deserialize, Serialize};
 use crate::facts::{Epoch, Observation, Offset, Ordinal, PodUid, Role, RunId, Tick};
 use crate::limits;
 
+/// What a server may hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Held {
+    /// Nothing in particular.
+    #[default]
+    Nothing,
+    /// A copy that was in sync since the server started.
+    Copy,
+    /// Any key, or what some server feeds to it.
+    Data,
+}
+
+impl Held {
+    fn is_seen_beside(self, pod: Ordinal, seen: &Observation, now: Tick) -> bool {
+        seen.ordinals()
+            .filter(|(ordinal, _)| *ordinal != pod)
+            .filter_map(|(ordinal, _)| seen.server(ordinal, now, limits::FACT_AGE))
+            .any(|server| match self {
+                Self::Nothing => false,
+                Self::Copy => server.is_synced_replica(),
+                Self::Data => server.keys > 0 || server.is_fed() || server.is_synced_replica(),
+            })
+    }
+}
+
 /// What must still be true. Every part that is given is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Guard {
@@ -20,8 +45,8 @@ pub struct Guard {
     pub offset_floor: Option<Offset>,
     /// A second pod with its uid: the primary that the first shall follow.
     pub primary: Option<(Ordinal, PodUid)>,
-    /// No other server may hold a key or be fed by one that nobody sees: the pod is to lead empty.
-    pub nobody_holds_data: bool,
+    /// What no other server may hold: the promotion was planned while none was seen to.
+    pub absent: Held,
 }
 
 /// Which part of a guard does not hold any more.
@@ -62,7 +87,7 @@ impl Guard {
         replica: None,
         offset_floor: None,
         primary: None,
-        nobody_holds_data: false,
+        absent: Held::Nothing,
     };
 
     /// Checks every part against what is known now.
@@ -77,7 +102,7 @@ impl Guard {
                 return Err(GuardFailure::Pod);
             }
             self.check_server(seen, ordinal, now)?;
-            if self.nobody_holds_data && others_hold_data(seen, ordinal, now) {
+            if self.absent.is_seen_beside(ordinal, seen, now) {
                 return Err(GuardFailure::Data);
             }
         }
@@ -109,13 +134,6 @@ impl Guard {
         }
         Ok(())
     }
-}
-
-fn others_hold_data(seen: &Observation, pod: Ordinal, now: Tick) -> bool {
-    seen.ordinals()
-        .filter(|(ordinal, _)| *ordinal != pod)
-        .filter_map(|(ordinal, _)| seen.server(ordinal, now, limits::FACT_AGE))
-        .any(|server| server.keys > 0 || server.is_fed())
 }
 
 fn is_pod(seen: &Observation, ordinal: Ordinal, uid: PodUid) -> bool {

@@ -5,7 +5,7 @@ mod guard;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-pub use guard::{Guard, GuardFailure};
+pub use guard::{Guard, GuardFailure, Held};
 
 use crate::facts::{Object, Ordinal, Record, RoleLabel, Tick};
 use crate::reasons::Reason;

@@ -254,22 +254,26 @@ fn newer_data_of_primary(
         .server
         .value()
         .filter(|s| s.port == Port::Fence && is_recorded_data(spec, seen, record, s.pod_uid));
-    // An operator that has not seen the primary alive does not know how far it was.
-    let ahead = seen
-        .primary_offset
-        .map_or(returned.is_some(), |offset| offset > best.server.offset);
-    if !ahead && !lacks_all {
-        return None;
-    }
     if let Some(server) = returned.filter(|server| !server.loading) {
         // Of the same history, so that its offset says what it holds: it stood for election like any copy.
         if best.is_of(server.replid) || server.keys == 0 {
+            return None;
+        }
+        // A snapshot of a time before the promotion: what came after it is gone, and nothing newer is to come.
+        if !spec.persistence.aof && record.replid != Some(server.replid) {
             return None;
         }
         let answers = seen.server(record.pod, now, limits::DESTRUCTIVE_AGE);
         if answers.is_some_and(|fresh| fresh.run == server.run) {
             return Some(Verdict::Leads(record.pod, Reason::PrimaryReturned));
         }
+    }
+    // What it acknowledged after its last answer nobody knows; an operator that never saw it alive knows nothing at all.
+    let ahead = seen
+        .primary_offset
+        .map_or(returned.is_some(), |offset| offset > best.server.offset);
+    if !ahead && !lacks_all {
+        return None;
     }
     let bound = seen
         .primary_down_since

@@ -1,6 +1,6 @@
 //! What follows from who leads: promotion, ports, replicas, routes, labels.
 
-use crate::effects::{Decision, Guard, Route, Verb};
+use crate::effects::{Decision, Guard, Held, Route, Verb};
 use crate::facts::{
     Epoch, Known, Object, Observation, Ordinal, PodFacts, PodUid, Port, Record, Role, RoleLabel,
     ServerFacts, SpecFacts, Tick, Upstream,
@@ -199,7 +199,11 @@ fn lead(
         run: Some(server.run),
         replica: Some(!is_primary),
         offset_floor: Some(server.offset),
-        nobody_holds_data: server.port == Port::Fence && server.keys == 0 && !by_order,
+        absent: if by_order {
+            Held::Nothing
+        } else {
+            absent(ordinal, server, seen, now)
+        },
         ..Guard::NONE
     };
     decision.act(Verb::RecordPrimary { record, by_order }, ours, reason);
@@ -209,6 +213,18 @@ fn lead(
             ..ours
         };
         decision.act(Verb::Promote { pod: ordinal }, guard, reason);
+    }
+}
+
+/// What was not seen beside a server that is to lead, and must not be seen when it is promoted either.
+fn absent(pod: Ordinal, server: &ServerFacts, seen: &Observation, now: Tick) -> Held {
+    let copy_beside = others(seen, pod, now).any(|(_, _, other)| other.is_synced_replica());
+    if server.port == Port::Client || server.is_synced_replica() || copy_beside {
+        Held::Nothing
+    } else if server.keys > 0 {
+        Held::Copy
+    } else {
+        Held::Data
     }
 }
 

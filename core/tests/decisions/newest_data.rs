@@ -79,11 +79,16 @@ fn a_durable_primary_that_is_loading_is_waited_for_within_the_bound() {
 }
 
 #[test]
-fn a_durable_primary_whose_copies_are_known_to_have_everything_is_replaced_at_once() {
+fn a_durable_primary_that_came_back_leads_although_the_copies_had_everything_when_it_answered_last()
+{
     let mut s = returned_to_a_new_operator();
+    // It may have acknowledged more after that answer.
     s.seen.primary_offset = Some(Offset(1_000));
     let d = s.decide();
-    assert_eq!(promoted(&d), Some(Ordinal(1)), "{d:#?}");
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+    s.server(0, |v| v.keys = 0);
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(1)), "it came back empty: {d:#?}");
 }
 
 #[test]
@@ -189,6 +194,45 @@ fn a_durable_cluster_waits_for_its_primary_when_the_copies_lack_everything_since
         epoch: Epoch(2),
     });
     assert_eq!(promoted(&s.decide()), Some(Ordinal(1)), "a person decides");
+}
+
+#[test]
+fn a_durable_primary_that_came_back_with_a_snapshot_from_before_its_promotion_does_not_beat_a_later_copy()
+ {
+    let mut s = healthy(durable());
+    s.spec.persistence.aof = false;
+    let record = s.seen.record.as_mut().unwrap();
+    (record.replid, record.continues) = (Some(Replid(3)), Some(HISTORY));
+    s.unlink(1, 5);
+    s.unlink(2, 5);
+    s.serve(
+        0,
+        ServerFacts {
+            replid: Replid(7),
+            keys: 4,
+            ..booted(0)
+        },
+    );
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(1)), "{d:#?}");
+}
+
+#[test]
+fn a_promotion_planned_without_any_copy_is_not_done_once_one_is_seen() {
+    let mut s = healthy(durable());
+    for n in 0..3 {
+        s.serve(
+            n,
+            ServerFacts {
+                keys: 10,
+                ..booted(n)
+            },
+        );
+    }
+    let promotion = s.decide().effects[0];
+    assert_eq!(promotion.guard.check(&s.seen, NOW), Ok(()));
+    s.serve(1, replica(1));
+    assert_eq!(promotion.guard.check(&s.seen, NOW), Err(GuardFailure::Data));
 }
 
 #[test]
