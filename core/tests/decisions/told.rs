@@ -87,3 +87,17 @@ fn a_field_that_is_not_served_is_named_in_the_ready_condition() {
     );
     assert_eq!(facts.phase, Phase::Failed);
 }
+
+#[test]
+fn another_operator_is_named_and_stops_no_failover() {
+    let mut s = healthy(cache());
+    s.seen.rival = true;
+    let d = s.decide();
+    assert!(refuses(&d, Reason::AnotherOperatorActs), "{d:#?}");
+    let told = status::facts(&s.spec, &s.seen, &d, NOW);
+    assert!(told.available.0 && told.degraded.0);
+    s.kill(0);
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    assert!(promoted(&s.decide()).is_some());
+}
