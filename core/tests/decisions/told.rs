@@ -1,6 +1,7 @@
 //! What the status says in these situations.
 
 use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
 use wellcake_core::status;
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::{Phase, ValkeyClusterStatus};
