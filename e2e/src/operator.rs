@@ -20,6 +20,8 @@ pub const OPERATOR: &str = "valkey-operator";
 /// How the API server knows the operator.
 pub const USER: &str = "system:serviceaccount:valkey-operator:valkey-operator";
 const SELECTOR: &str = "app.kubernetes.io/name=valkey-operator";
+/// Port of the chart at which the operator serves its metrics and traces.
+const NUMBERS: u16 = 8080;
 /// Lines of a failed test.
 const LINES: usize = 60;
 
@@ -43,6 +45,22 @@ pub async fn leader(client: &Client) -> Result<Pod> {
         .find(|pod| holder.starts_with(&pod.name_any()));
     leader
         .with_context(|| format!("the holder {holder} of the lease is none of the operator's pods"))
+}
+
+/// What the operator that leads has recorded of a cluster, as JSON lines.
+///
+/// # Errors
+/// When the operator does not lead, or its page cannot be read through the API server.
+pub async fn trace(client: &Client, namespace: &str, name: &str) -> Result<String> {
+    let pod = leader(client).await?.name_any();
+    let path = format!(
+        "/api/v1/namespaces/{OPERATOR}/pods/{pod}:{NUMBERS}/proxy/trace/{namespace}/{name}"
+    );
+    let request = http::Request::get(&path).body(Vec::new())?;
+    client
+        .request_text(request)
+        .await
+        .with_context(|| format!("cannot read {path}"))
 }
 
 /// Who holds the lease.

@@ -1,5 +1,6 @@
 //! Everything that can happen in the world.
 
+use serde::{Deserialize, Serialize};
 use wellcake_core::exec::Authority;
 use wellcake_core::facts::{Container, Millis, Ordinal, PodUid, RoleLabel, Tick};
 
@@ -8,7 +9,7 @@ use crate::operator::{self, Brain, LEASE, Operator};
 use crate::world::{Disk, World, Zombie};
 
 /// One event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Action {
     /// An operator gets the newest from the API server.
     Watch(usize),

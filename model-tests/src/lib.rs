@@ -8,13 +8,17 @@
 //! * [`actions`]: everything that can happen;
 //! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
 //! * [`random`]: long runs with faults from a seed;
-//! * [`search`]: every order of few events at small scope.
+//! * [`search`]: every order of few events at small scope;
+//! * [`shrink`]: the few events that it takes to break an invariant;
+//! * [`recorded`]: what an operator recorded, decided again.
 
 pub mod actions;
 pub mod history;
 pub mod invariants;
 pub mod operator;
 pub mod random;
+pub mod recorded;
 pub mod search;
 pub mod servers;
+pub mod shrink;
 pub mod world;

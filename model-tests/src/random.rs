@@ -81,18 +81,61 @@ fn walk(
     seed: u64,
     steps: u32,
     brain: Brain,
-    mut trace: Option<&mut String>,
+    trace: Option<&mut String>,
 ) -> Result<End, Violation> {
     let mut numbers = Numbers::new(seed);
     // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
     let swarm = numbers.below(1 << 9);
+    let mut left = steps;
+    let next = |world: &World| {
+        left = left.checked_sub(1)?;
+        Some(pick(world, &mut numbers, swarm))
+    };
+    live(world, next, brain, trace)
+}
+
+/// Comes to life, meets the events that `next` gives, gets rid of its faults and must come to rest.
+fn live(
+    world: &mut World,
+    mut next: impl FnMut(&World) -> Option<Action>,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+) -> Result<End, Violation> {
     settle(world, brain, trace.as_deref_mut())?;
-    for _ in 0..steps {
-        let action = pick(world, &mut numbers, swarm);
+    while let Some(action) = next(world) {
         perform(world, action, brain, trace.as_deref_mut())?;
     }
     heal(world, brain, trace.as_deref_mut())?;
     settle(world, brain, trace)
+}
+
+/// The events of a run, up to the one that breaks an invariant.
+pub fn events(seed: u64, steps: u32, brain: Brain) -> Vec<Action> {
+    let mut numbers = Numbers::new(seed);
+    let swarm = numbers.below(1 << 9);
+    let mut events = Vec::new();
+    let next = |world: &World| {
+        if events.len() as u64 >= u64::from(steps) {
+            return None;
+        }
+        let action = pick(world, &mut numbers, swarm);
+        events.push(action);
+        Some(action)
+    };
+    // What the run ends with is told by whoever replays the events.
+    let _ = live(&mut world(seed), next, brain, None);
+    events
+}
+
+/// A run with given events in the world of a seed. `trace` gets a line for each event when it is given.
+pub fn replay(
+    seed: u64,
+    events: &[Action],
+    brain: Brain,
+    trace: Option<&mut String>,
+) -> Result<End, Violation> {
+    let mut rest = events.iter().copied();
+    live(&mut world(seed), |_| rest.next(), brain, trace)
 }
 
 /// The same run with its events and decisions in words.

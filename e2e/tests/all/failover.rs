@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
+use wellcake_core::effects::Verb;
 use wellcake_e2e::apply::{Applied, MAKING, address, durable, replication};
 use wellcake_e2e::faults::{self, BlackHole, Process};
 use wellcake_e2e::hanging::HangingApply;
 use wellcake_e2e::load::{Load, RECOVERY};
-use wellcake_e2e::namespace::beside_others;
+use wellcake_e2e::namespace::{Space, beside_others};
+use wellcake_e2e::operator;
 use wellcake_e2e::valkey::{Connection, LIMIT_OF_LOOKS};
+use wellcake_model_tests::recorded;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn when_the_server_of_the_primary_is_killed_a_replica_leads_and_nothing_is_lost() {
@@ -39,9 +42,31 @@ async fn when_the_server_of_the_primary_is_killed_a_replica_leads_and_nothing_is
             events.iter().any(|(reason, _)| reason == "PrimaryDied"),
             "no event tells it: {events:?}"
         );
-        Ok(())
+        recorded_is_decided_the_same_again(&space, &cluster).await
     })
     .await;
+}
+
+/// The operator's own recording holds the promotions, and the core decides the same on what it recorded.
+async fn recorded_is_decided_the_same_again(space: &Space, cluster: &Applied) -> Result<()> {
+    let text = operator::trace(&space.client, &space.name, cluster.name.as_str()).await?;
+    let trace = recorded::read(text.as_bytes())?;
+    for moment in &trace.moments {
+        let again = moment.decided_otherwise();
+        ensure!(again.is_none(), "line {}: {again:?}", moment.line);
+    }
+    let promotions = trace
+        .moments
+        .iter()
+        .flat_map(|moment| &moment.decision.effects)
+        .filter(|effect| matches!(effect.verb, Verb::Promote { .. }));
+    let (promotions, passes) = (promotions.count(), trace.moments.len());
+    println!("{passes} recorded passes with {promotions} promotions are decided the same again");
+    ensure!(
+        promotions >= 3,
+        "{promotions} promotions in {passes} passes"
+    );
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,61 @@
+//! `valkey-model`: lets the operator's decisions meet everything that can happen, and decides recorded incidents again.
+
+mod explain;
+mod fuzz;
+mod replay;
+mod shrink;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// What went well.
+const GOOD: u8 = 0;
+/// An invariant broke, or a decision is another one now.
+const FOUND: u8 = 1;
+/// Something could not be read or done.
+const FAILED: u8 = 2;
+
+/// Lets the operator's decisions meet everything that can happen, and decides recorded incidents again.
+///
+/// Exit codes: 0 nothing found, 1 found something, 2 could not do it.
+#[derive(Parser)]
+#[command(name = "valkey-model", version)]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Runs with random faults, each from a seed.
+    ///
+    /// Example: valkey-model fuzz --seeds 100000
+    Fuzz(fuzz::Options),
+    /// Finds the few events with which the run of a seed breaks an invariant.
+    ///
+    /// Example: valkey-model shrink 5443
+    Shrink(shrink::Options),
+    /// Decides again what an operator recorded with `--record`, and says where it would decide otherwise now.
+    ///
+    /// Example: valkey-model replay traces/shop_web.jsonl
+    Replay(replay::Options),
+    /// Says what an operator saw, decided and did, in words.
+    ///
+    /// Example: valkey-model explain traces/shop_web.jsonl --line 120
+    Explain(explain::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Options::parse().command {
+        Command::Fuzz(options) => fuzz::run(&options),
+        Command::Shrink(options) => shrink::run(&options),
+        Command::Replay(options) => replay::run(&options),
+        Command::Explain(options) => explain::run(&options),
+    };
+    let code = outcome.unwrap_or_else(|why| {
+        eprintln!("valkey-model: {why:#}");
+        FAILED
+    });
+    ExitCode::from(code)
+}

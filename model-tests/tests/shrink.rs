@@ -1,0 +1,95 @@
+//! A run that breaks an invariant comes down to the few events that it takes.
+
+use wellcake_core::effects::{Decision, Verb};
+use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
+use wellcake_core::step;
+use wellcake_model_tests::random::{events, replay, run};
+use wellcake_model_tests::shrink::shrink;
+
+const STEPS: u32 = 300;
+
+/// Takes the first pod that answers as the next primary, whatever it holds.
+fn promotes_the_first_that_answers(
+    spec: &SpecFacts,
+    seen: &Observation,
+    hints: &Hints,
+    now: Tick,
+) -> Decision {
+    let mut decision = step(spec, seen, hints, now);
+    let down = seen.primary_down_since.is_some();
+    let first = seen.ordinals().find_map(|(ordinal, pod)| {
+        let server = pod.server.value()?;
+        let waits = matches!(server.role, Role::Replica { .. }) && server.port == Port::Fence;
+        (down && waits).then_some((ordinal, *server, pod.object.value()?.uid))
+    });
+    let (Some((pod, server, uid)), Some(record)) = (first, seen.record) else {
+        return decision;
+    };
+    let epoch = record.epoch;
+    let record = Record {
+        epoch: epoch.next(),
+        pod,
+        pod_uid: uid,
+        ..record
+    };
+    let guard = wellcake_core::effects::Guard {
+        epoch: Some(epoch),
+        pod: Some((pod, uid)),
+        run: Some(server.run),
+        ..Default::default()
+    };
+    let planned = wellcake_core::effects::Guard {
+        epoch: Some(record.epoch),
+        ..guard
+    };
+    decision.effects.clear();
+    let by_order = false;
+    decision.act(
+        Verb::RecordPrimary { record, by_order },
+        guard,
+        Reason::PrimaryDied,
+    );
+    decision.act(Verb::Promote { pod }, planned, Reason::PrimaryDied);
+    decision
+}
+
+#[test]
+fn the_events_of_a_seed_replay_to_the_same_end() {
+    for seed in 0..200 {
+        let again = replay(seed, &events(seed, STEPS, step), step, None);
+        assert_eq!(run(seed, STEPS, step, None), again, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_wrong_rule_is_shown_by_at_most_fifteen_events_of_which_none_can_be_left_out() {
+    let brain = promotes_the_first_that_answers;
+    let mut lengths = Vec::new();
+    for seed in 0..120 {
+        let all = events(seed, STEPS, brain);
+        let Some((few, violation)) = shrink(seed, &all, brain) else {
+            continue;
+        };
+        for left_out in 0..few.len() {
+            let mut fewer = few.clone();
+            fewer.remove(left_out);
+            let other = replay(seed, &fewer, brain, None).err();
+            assert_ne!(
+                other.map(|other| other.invariant),
+                Some(violation.invariant),
+                "seed {seed}: event {left_out} of {few:?} is not needed"
+            );
+        }
+        lengths.push(few.len());
+    }
+    lengths.sort_unstable();
+    println!("lengths of {} shrunk runs: {lengths:?}", lengths.len());
+    assert!(lengths.len() >= 20, "only {} runs break", lengths.len());
+    assert!(lengths[lengths.len() / 2] <= 15, "{lengths:?}");
+}
+
+#[test]
+fn a_run_that_breaks_nothing_is_not_shrunk() {
+    assert!(shrink(1, &events(1, STEPS, step), step).is_none());
+}
