@@ -73,7 +73,7 @@ fn another_decision_than_the_recorded_one_is_noticed() {
 fn a_last_line_that_was_cut_off_is_left_out() {
     let lines = lines(1);
     let whole = text(&lines);
-    let trace = read(whole[..whole.len() - 40].as_bytes()).expect("readable");
+    let trace = read(&whole.as_bytes()[..whole.len() - 40]).expect("readable");
     assert!(trace.cut);
     assert_eq!(trace.moments.len(), lines.len() - 1);
 }
