@@ -11,11 +11,12 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use wellcake_core::facts::{
-    ClaimUid, Epoch, Interner, OVERFLOW, Ordinal, PodUid, PromoteOrder, Record, Replid, Unserved,
+    ClaimUid, Epoch, Interner, OVERFLOW, Ordinal, PodUid, PromoteOrder, Record, Replid, Served,
+    Unserved,
 };
 use wellcake_core::parse::{RecordError, promote_token, record, record_status, spec_facts};
 use wellcake_crds::names::ClusterName;
-use wellcake_crds::v1beta1::{PrimaryRecord, Profile, Topology, ValkeyCluster};
+use wellcake_crds::v1beta1::{PrimaryRecord, Profile, ServedPrimary, Topology, ValkeyCluster};
 
 fn cluster(annotations: Value, spec: Value, status: Value) -> ValkeyCluster {
     let object = json!({
@@ -230,6 +231,7 @@ fn status_record() -> PrimaryRecord {
         claim_uid: Some("uid-of-claim".into()),
         replid: None,
         continues: None,
+        served: None,
         recorded_at: None,
     }
 }
@@ -262,6 +264,7 @@ fn a_record_with_an_unknown_identity_is_not_written() {
         claim_uid: None,
         replid: None,
         continues: None,
+        served: None,
     };
     let mut interner = Interner::default();
     assert_eq!(record_status(&known, &name(), &interner), None);
@@ -285,6 +288,13 @@ fn a_record_with_an_unknown_identity_is_not_written() {
                 continues: Some(Replid(number)),
                 ..known
             },
+            Record {
+                served: Some(Served {
+                    pod_uid: PodUid(number),
+                    ..known.own()
+                }),
+                ..known
+            },
         ];
         for record in unknown {
             assert_eq!(
@@ -305,7 +315,14 @@ proptest! {
         claim_uid in proptest::option::of("[a-f0-9-]{1,36}"),
         replid in proptest::option::of("[a-f0-9]{40}"),
         continues in proptest::option::of("[a-f0-9]{40}"),
+        served in proptest::option::of((0u8..100, "[a-f0-9-]{1,36}", proptest::option::of("[a-f0-9]{40}"))),
     ) {
+        let served = served.map(|(pod, pod_uid, replid)| ServedPrimary {
+            pod: format!("web-{pod}"),
+            pod_uid,
+            claim_uid: None,
+            replid,
+        });
         let status = PrimaryRecord {
             epoch: i64::from(epoch),
             pod: format!("web-{pod}"),
@@ -313,6 +330,7 @@ proptest! {
             claim_uid,
             replid,
             continues,
+            served,
             recorded_at: None,
         };
         let mut interner = Interner::default();

@@ -10,11 +10,13 @@
 //! * [`random`]: long runs with faults from a seed;
 //! * [`search`]: every order of few events at small scope;
 //! * [`shrink`]: the few events that it takes to break an invariant;
-//! * [`recorded`]: what an operator recorded, decided again.
+//! * [`recorded`]: what an operator recorded, decided again;
+//! * [`mutants`]: decisions that are wrong on purpose.
 
 pub mod actions;
 pub mod history;
 pub mod invariants;
+pub mod mutants;
 pub mod operator;
 pub mod random;
 pub mod recorded;

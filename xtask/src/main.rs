@@ -13,6 +13,7 @@ mod ports;
 mod prerequisites;
 mod processes;
 mod progress;
+mod schemas;
 mod status;
 mod test;
 mod up;

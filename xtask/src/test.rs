@@ -14,6 +14,7 @@ use crate::install::chart::CHART;
 use crate::paths::Layout;
 use crate::prerequisites;
 use crate::progress::{Progress, seconds};
+use crate::schemas;
 
 const CARGO_DENY: &str = "0.20.2";
 /// The package whose tests need the cluster with the operator.
@@ -272,27 +273,14 @@ fn cargo_deny(layout: &Layout, progress: &Progress) -> Result<std::path::PathBuf
 
 /// Both current lines of Helm accept the chart, and the API server accepts what comes out of it.
 fn chart(layout: &Layout) -> Result<()> {
-    for helm in ["helm", "helm4"] {
-        let helm = layout.bin(helm);
+    for name in ["helm", "helm4"] {
+        let helm = layout.bin(name);
         shown_to_user(
             Command::new(&helm)
                 .args(["lint", "--strict", CHART])
                 .current_dir(&layout.repo),
         )?;
-        let rendered = output(
-            Command::new(&helm)
-                .args([
-                    "template",
-                    "valkey-operator",
-                    CHART,
-                    "--namespace",
-                    "valkey-operator",
-                ])
-                // What a Helm that was built from its module takes for the version of Kubernetes is too old.
-                .args(["--kube-version", "1.34.0"])
-                .arg("--include-crds")
-                .current_dir(&layout.repo),
-        )?;
+        let rendered = template(layout, name, 34)?;
         output_with_input(
             crate::cluster::control_plane::kubectl(layout).args([
                 "apply",
@@ -306,7 +294,20 @@ fn chart(layout: &Layout) -> Result<()> {
         )
         .with_context(|| format!("what {} makes of the chart is not accepted", helm.display()))?;
     }
-    Ok(())
+    schemas::judge(|minor| template(layout, "helm", minor))
+}
+
+/// What a Helm makes of the chart for Kubernetes `1.minor`.
+fn template(layout: &Layout, helm: &str, minor: u32) -> Result<String> {
+    output(
+        Command::new(layout.bin(helm))
+            .args(["template", "valkey-operator", CHART])
+            .args(["--namespace", "valkey-operator"])
+            // What a Helm that was built from its module takes for the version of Kubernetes is too old.
+            .args(["--kube-version", &format!("1.{minor}.0")])
+            .arg("--include-crds")
+            .current_dir(&layout.repo),
+    )
 }
 
 #[cfg(test)]

@@ -114,11 +114,39 @@ pub struct Record {
     pub replid: Option<Replid>,
     /// The history of the data with which it was chosen.
     pub continues: Option<Replid>,
+    /// Until the promotion is seen through: the last primary that clients were led to.
+    pub served: Option<Served>,
+}
+
+/// A primary that clients were led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Served {
+    /// The pod.
+    pub pod: Ordinal,
+    /// Its uid.
+    pub pod_uid: PodUid,
+    /// Its claim.
+    pub claim_uid: Option<ClaimUid>,
+    /// What it wrote.
+    pub replid: Option<Replid>,
 }
 
 impl Record {
-    /// The history that holds all that may not be lost, as far as it is known.
-    pub fn history(&self) -> Option<Replid> {
-        self.replid.or(self.continues)
+    /// The recorded pod and what it writes.
+    pub const fn own(&self) -> Served {
+        Served {
+            pod: self.pod,
+            pod_uid: self.pod_uid,
+            claim_uid: self.claim_uid,
+            replid: self.replid,
+        }
+    }
+
+    /// Who wrote what may not be lost: the recorded pod, or until its promotion is seen through the one before.
+    pub fn truth(&self) -> Served {
+        match (self.replid, self.served) {
+            (None, Some(served)) => served,
+            _ => self.own(),
+        }
     }
 }

@@ -13,7 +13,7 @@ mod time;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-pub use cluster::{Persistence, PromoteOrder, Record, SpecFacts, Unserved};
+pub use cluster::{Persistence, PromoteOrder, Record, Served, SpecFacts, Unserved};
 pub use ids::{ClaimUid, Epoch, Interner, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId};
 pub use known::{Known, Stamped};
 pub use objects::{Object, ObjectFacts, ObjectState, PasswordSource};

@@ -192,6 +192,10 @@ fn lead(
         // A promotion starts a history of its own, which is recorded once it is seen: the one before must not decide.
         replid: is_primary.then_some(server.replid),
         continues: Some(server.replid),
+        served: seen
+            .record
+            .map(|before| before.truth())
+            .filter(|_| !is_primary),
     };
     let ours = Guard {
         epoch: Some(epoch),
@@ -252,6 +256,7 @@ fn record_history(record: &Record, primary: &ServerFacts, guard: Guard, decision
     }
     let record = Record {
         replid: Some(primary.replid),
+        served: None,
         ..*record
     };
     let verb = Verb::RecordPrimary {

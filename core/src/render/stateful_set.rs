@@ -16,9 +16,9 @@ const CONFIG_PATH: &str = "/etc/valkey";
 /// Where the ACL file and the replication credentials are mounted.
 pub const SECRET_PATH: &str = "/etc/valkey/secret";
 
-/// How long a terminating server lives on before it gets SIGTERM, for a handover without loss.
-const SLEEP_SECONDS: u32 = 5;
-/// How long a server that ends waits for its replicas (`shutdown-timeout`).
+/// How long a server that ends waits for its replicas (`shutdown-timeout`): it takes no more writes and goes once they have
+/// everything (`server.c: prepareForShutdown`). Until a terminating primary is handed over, a pause before that (a preStop
+/// hook) would only add to the outage: clients come back with the failover that follows.
 pub const SHUTDOWN_SECONDS: u32 = 10;
 /// What is left for writing the data to disk.
 const MARGIN_SECONDS: u32 = 15;
@@ -61,7 +61,7 @@ fn pod(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
     let mut pod = json!({
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        "terminationGracePeriodSeconds": SLEEP_SECONDS + SHUTDOWN_SECONDS + MARGIN_SECONDS,
+        "terminationGracePeriodSeconds": SHUTDOWN_SECONDS + MARGIN_SECONDS,
         "securityContext": pod_security(spec),
         "containers": [container(spec)],
         "volumes": volumes(owner, spec),
@@ -88,7 +88,6 @@ fn container(spec: &ValkeyClusterSpec) -> Value {
         "args": [format!("{CONFIG_PATH}/{CONFIG_KEY}")],
         "ports": [{ "name": SERVER, "containerPort": CLIENT_PORT, "protocol": "TCP" }],
         "readinessProbe": readiness(),
-        "lifecycle": { "preStop": { "sleep": { "seconds": SLEEP_SECONDS } } },
         "securityContext": container_security(spec),
         "volumeMounts": [
             { "name": "config", "mountPath": CONFIG_PATH, "readOnly": true },

@@ -134,3 +134,62 @@ fn a_single_pod_that_restarted_leads_again() {
         "a new process, a new epoch"
     );
 }
+
+/// All servers restarted after a promotion of pod 1 was recorded and not done; clients were led to pod 0 before.
+fn promotion_that_came_to_nothing() -> Situation {
+    let mut s = healthy(durable());
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 3_000));
+    let before = s.seen.record.expect("recorded");
+    s.seen.record = Some(Record {
+        epoch: Epoch(2),
+        pod: Ordinal(1),
+        pod_uid: PodUid(1),
+        claim_uid: Some(ClaimUid(1)),
+        replid: None,
+        continues: Some(HISTORY),
+        served: Some(before.own()),
+    });
+    for n in 0..3 {
+        s.serve(
+            n,
+            ServerFacts {
+                keys: 10,
+                ..booted(n)
+            },
+        );
+    }
+    s
+}
+
+#[test]
+fn after_a_promotion_that_came_to_nothing_the_primary_before_it_counts() {
+    let mut s = promotion_that_came_to_nothing();
+    let d = s.decide();
+    assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
+    s.seen.pods[0].server = Known::unknown(Tick(NOW.0 - 3_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "it may come back: {d:#?}");
+    assert!(waits_for(&d, Reason::WaitingForPrimaryPod), "{d:#?}");
+    s.object(0, |o| o.container = Container::Terminated { restarts: 3 });
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 30_000));
+    s.server(1, |v| v.uptime = 40);
+    let d = s.decide();
+    assert_eq!(
+        promoted(&d),
+        Some(Ordinal(1)),
+        "it did not come back: {d:#?}"
+    );
+}
+
+#[test]
+fn a_promotion_that_was_seen_through_forgets_the_primary_before_it() {
+    let mut s = promotion_that_came_to_nothing();
+    s.server(1, |v| {
+        *v = ServerFacts {
+            replid: Replid(2),
+            ..primary(1)
+        }
+    });
+    let record = recorded(&s.decide()).expect("the history is recorded");
+    assert_eq!((record.replid, record.served), (Some(Replid(2)), None));
+}

@@ -152,6 +152,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
         claim_uid: Some(ClaimUid(0)),
         replid: Some(HISTORY),
         continues: None,
+        served: None,
     };
     Situation {
         spec,

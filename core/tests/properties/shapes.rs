@@ -249,6 +249,7 @@ fn record() -> impl Strategy<Value = Record> {
                 claim_uid: claim.map(ClaimUid),
                 replid,
                 continues,
+                served: None,
             })
         })
 }
@@ -390,6 +391,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
                 claim_uid: Some(ClaimUid(u16::from(leader.0))),
                 replid: Some(Replid(1)),
                 continues: None,
+                served: None,
             }),
             primary_down_since: None,
             primary_offset: Some(offset),

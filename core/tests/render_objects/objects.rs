@@ -140,7 +140,7 @@ fn pods_run_the_server_itself_with_little_rights() {
     assert_eq!(set["spec"]["selector"]["matchLabels"], base());
     let pod = &set["spec"]["template"]["spec"];
     assert_eq!(pod["automountServiceAccountToken"], json!(false));
-    assert_eq!(pod["terminationGracePeriodSeconds"], json!(30));
+    assert_eq!(pod["terminationGracePeriodSeconds"], json!(25));
     assert_eq!(pod.get("initContainers"), None);
     let container = &pod["containers"][0];
     assert_eq!(
@@ -149,10 +149,6 @@ fn pods_run_the_server_itself_with_little_rights() {
             &json!(["valkey-server"]),
             &json!(["/etc/valkey/valkey.conf"])
         )
-    );
-    assert_eq!(
-        container["lifecycle"]["preStop"]["sleep"]["seconds"],
-        json!(5)
     );
     assert_eq!(
         container["readinessProbe"]["tcpSocket"]["port"],

@@ -29,7 +29,7 @@ pub use intents::{Intent, IntentKind};
 pub use logging::{LogFormat, LoggingSpec};
 pub use metrics::MetricsSpec;
 pub use network::NetworkPolicySpec;
-pub use record::{PrimaryDownFor, PrimaryRecord};
+pub use record::{PrimaryDownFor, PrimaryRecord, ServedPrimary};
 pub use secret::PasswordSecret;
 pub use security::{AuthSpec, CertIssuerRef, IssuerKind, TlsSpec};
 pub use shards::{ReplicaOffset, ShardHealth, ShardStatus};

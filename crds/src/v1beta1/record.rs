@@ -32,9 +32,34 @@ pub struct PrimaryRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
 
+    /// Until `replid` is known: the last primary that clients were led to. What it wrote counts if the promotion comes to
+    /// nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub served: Option<ServedPrimary>,
+
     /// When the record was written. For people; nothing is decided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_at: Option<Time>,
+}
+
+/// A primary that clients were led to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct ServedPrimary {
+    /// Name of the pod.
+    pub pod: String,
+
+    /// Uid of the pod.
+    pub pod_uid: String,
+
+    /// Uid of the pod's claim, when its data is on a volume.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim_uid: Option<String>,
+
+    /// Replication id of what it wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replid: Option<String>,
 }
 
 /// The primary that a debounce marker speaks of.

@@ -173,8 +173,14 @@ fn record_primary(
     let text = serde_json::to_value(&written).unwrap_or_default();
     let mut fields = text.clone();
     if let Some(fields) = fields.as_object_mut() {
-        for optional in ["claimUid", "replid", "continues"] {
+        for optional in ["claimUid", "replid", "continues", "served"] {
             fields.entry(optional).or_insert(Value::Null);
+        }
+    }
+    // A merge patch keeps what it does not name.
+    if let Some(served) = fields.pointer_mut("/served").and_then(Value::as_object_mut) {
+        for optional in ["claimUid", "replid"] {
+            served.entry(optional).or_insert(Value::Null);
         }
     }
     let mut status = json!({ "primaryRecord": fields });

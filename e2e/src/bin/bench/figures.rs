@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ pub struct Figure {
     pub higher_is_better: bool,
     /// The same figures of something else in the same run.
     pub peer: Option<serde_json::Value>,
+    /// The commit that was measured.
+    pub commit: String,
 }
 
 impl Figure {
@@ -52,6 +55,7 @@ impl Figure {
             bound,
             higher_is_better: false,
             peer: None,
+            commit: commit(),
         }
     }
 
@@ -64,6 +68,22 @@ impl Figure {
         };
         self.bound.is_none_or(|bound| value <= bound)
     }
+}
+
+/// The commit of the checkout; `-dirty` with changes that are in none, the page of figures apart.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        Command::new("git")
+            .args(arguments)
+            .current_dir(repo())
+            .output()
+    };
+    let head = git(&["rev-parse", "--short=10", "HEAD"])
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_default();
+    let clean = git(&["diff", "--quiet", "HEAD", "--", ".", ":!docs/benchmarks.md"])
+        .is_ok_and(|output| output.status.success());
+    if clean { head } else { head + "-dirty" }
 }
 
 /// Folder of the files.

@@ -1,7 +1,5 @@
 //! `docs/benchmarks.md`, from the files of the last measurements.
 
-use std::process::Command;
-
 use anyhow::{Context, Result};
 use jiff::Timestamp;
 use wellcake_e2e::cluster::repo;
@@ -48,14 +46,21 @@ pub fn write() -> Result<()> {
         let figures: Vec<Figure> =
             serde_json::from_str(&file).with_context(|| format!("{name}.json is not readable"))?;
         text.push_str(&format!(
-            "\n## {name}\n\n| measure | n | median | p95 | max | bound | unit | reached |\n|---|---|---|---|---|---|---|---|\n{}",
+            "\n## {name}\n\n{}\n\n| measure | n | median | p95 | max | bound | unit | reached |\n|---|---|---|---|---|---|---|---|\n{}",
+            commits(&figures),
             rows(&figures)
         ));
     }
     Ok(std::fs::write(repo().join("docs/benchmarks.md"), text)?)
 }
 
-/// Machine, commit and date.
+fn commits(figures: &[Figure]) -> String {
+    let mut all: Vec<&str> = figures.iter().map(|it| it.commit.as_str()).collect();
+    all.dedup();
+    format!("Commit {}.", all.join(", "))
+}
+
+/// Machine and date.
 fn place() -> Result<String> {
     let processors = std::thread::available_parallelism()?;
     let memory = std::fs::read_to_string("/proc/meminfo")?;
@@ -70,16 +75,10 @@ fn place() -> Result<String> {
         })
         .context("no MemTotal")?;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let commit = Command::new("git")
-        .args(["describe", "--always", "--dirty", "--abbrev=10"])
-        .current_dir(repo())
-        .output()
-        .context("cannot run git")?;
     Ok(format!(
-        "Machine: {processors} processors, {} GiB, Linux {}. Commit {}. Written {}.",
+        "Machine: {processors} processors, {} GiB, Linux {}. Written {}.",
         kib / 1024 / 1024,
         kernel.trim(),
-        String::from_utf8_lossy(&commit.stdout).trim(),
         Timestamp::now().strftime("%Y-%m-%d"),
     ))
 }

@@ -1,0 +1,122 @@
+//! Who leads when the recorded primary does not serve. One file per question:
+//!
+//! * [`first`]: there never was a primary;
+//! * [`copies`]: some server was in sync since it started;
+//! * [`restart`]: every server restarted;
+//! * [`truth`]: whose data, and which history, counts.
+//!
+//! Data decides, and data is compared only within one history (equal replication ids). What cannot be compared is not
+//! guessed: the decision refuses and names the way out.
+
+mod copies;
+mod first;
+mod restart;
+mod truth;
+
+use smallvec::SmallVec;
+
+use crate::facts::{
+    Epoch, OVERFLOW, Observation, Ordinal, Port, Record, Replid, Role, ServerFacts, SpecFacts, Tick,
+};
+use crate::limits;
+use crate::reasons::Reason;
+
+use super::death::unanswered;
+
+pub use first::first;
+
+/// Outcome of an election.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This pod leads.
+    Leads(Ordinal, Reason),
+    /// Nobody yet; it will come by itself, at the latest at the given time.
+    Wait(Reason, Option<Ordinal>, Option<Tick>),
+    /// Nobody, until a person says who.
+    Refuse(Reason, Option<Ordinal>),
+}
+
+/// A server that answered lately, with its pod.
+#[derive(Clone, Copy)]
+struct Voter {
+    ordinal: Ordinal,
+    terminating: bool,
+    server: ServerFacts,
+}
+
+impl Voter {
+    /// In memory since it was in sync, whether its client port was opened already or not.
+    const fn holds_copy(&self) -> bool {
+        self.server.is_synced_replica()
+    }
+
+    /// Restarted, and through with loading.
+    const fn is_loaded(&self) -> bool {
+        matches!(self.server.port, Port::Fence)
+            && !self.server.loading
+            && matches!(self.server.role, Role::Replica { syncing: false, .. })
+    }
+
+    /// Has something that it could lead with.
+    const fn holds_data(&self) -> bool {
+        self.holds_copy() || (self.is_loaded() && self.server.keys > 0)
+    }
+
+    /// Whether its history continues another one.
+    fn continues(&self, history: Option<Replid>) -> bool {
+        history.is_some_and(|h| h.0 != OVERFLOW && self.server.replid2 == Some(h))
+    }
+
+    fn is_of(&self, history: Replid) -> bool {
+        self.server.replid == history && history.0 != OVERFLOW
+    }
+}
+
+type Voters = SmallVec<[Voter; 8]>;
+
+fn voters(seen: &Observation, now: Tick) -> Voters {
+    seen.ordinals()
+        .filter_map(|(ordinal, pod)| {
+            let object = pod.object.value()?;
+            let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE)?;
+            (server.pod_uid == object.uid).then_some(Voter {
+                ordinal,
+                terminating: object.terminating,
+                server: *server,
+            })
+        })
+        .collect()
+}
+
+/// The next primary after the recorded one ended or restarted, which was at `fault` at the latest, if that is known. `why`
+/// is the reason of a promotion of a replica.
+pub fn next(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    why: Reason,
+    fault: Option<Tick>,
+    now: Tick,
+) -> Verdict {
+    let late = fault.and_then(|fault| unanswered(spec, seen, record.pod, fault, now));
+    if late.is_some() {
+        let wake = now.after(limits::ANSWERS);
+        return Verdict::Wait(Reason::WaitingForAnswers, late, Some(wake));
+    }
+    let voters = voters(seen, now);
+    if voters.iter().any(Voter::holds_copy) {
+        return copies::best(spec, seen, record, &voters, why, now);
+    }
+    restart::holder(spec, seen, record, &voters, now)
+}
+
+/// The pod of an order that counts: given for the epoch that is recorded, and for a pod that can lead.
+pub fn ordered(spec: &SpecFacts, seen: &Observation, now: Tick) -> Option<Ordinal> {
+    let order = spec.promote?;
+    let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
+    let fit = voters(seen, now).iter().any(|voter| {
+        let syncing = matches!(voter.server.role, Role::Replica { syncing: true, .. });
+        voter.ordinal == order.pod && !voter.server.loading && !syncing
+    });
+    (order.epoch == epoch && fit).then_some(order.pod)
+}
