@@ -7,13 +7,14 @@ use anyhow::{Context, Result, bail};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{ListParams, LogParams, Patch, PatchParams};
+use kube::api::{DeleteParams, ListParams, LogParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::json;
 
-use crate::apply::is_ready;
+use crate::apply::{is_ready, restarts};
 use crate::cluster;
 use crate::faults::Process;
+use crate::load::RECOVERY;
 
 /// Namespace of the operator, and the name of its Deployment and service account.
 pub const OPERATOR: &str = "valkey-operator";
@@ -45,6 +46,20 @@ pub async fn leader(client: &Client) -> Result<Pod> {
         .find(|pod| holder.starts_with(&pod.name_any()));
     leader
         .with_context(|| format!("the holder {holder} of the lease is none of the operator's pods"))
+}
+
+/// Replaces the operator's pods whose container was restarted, since the kubelet waits longer before each further restart,
+/// and waits until all are ready.
+///
+/// # Errors
+/// When they do not become ready in time.
+pub async fn replace_restarted(client: &Client) -> Result<()> {
+    let api: Api<Pod> = Api::namespaced(client.clone(), OPERATOR);
+    for pod in pods(client).await?.iter().filter(|pod| restarts(pod) > 0) {
+        api.delete(&pod.name_any(), &DeleteParams::default())
+            .await?;
+    }
+    wait_ready(client, RECOVERY).await
 }
 
 /// What the operator that leads has recorded of a cluster, as JSON lines.

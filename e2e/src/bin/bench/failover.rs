@@ -200,6 +200,7 @@ async fn refresh(space: &Space, cluster: &Applied) -> Result<()> {
             .await?;
         cluster.wait_ready(RECOVERY).await?;
     }
+    operator::replace_restarted(&space.client).await?;
     // Lets what the kubelet and the kernel tidy up after a pod be done.
     tokio::time::sleep(Duration::from_secs(2)).await;
     Ok(())

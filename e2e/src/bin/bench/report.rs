@@ -34,6 +34,17 @@ How they are taken:
 - The Service is what kube-proxy makes of it in its stock settings; pod level leaves it out.
 - Requests of a steady state are counted in the API server's audit log, by the operator's user.
 - A bound is on the median, for counts on the largest value.
+
+What limits the figures:
+
+- kube-proxy applies changes at most once a second. A failover whose route comes right after another change of any Service
+  waits for the next time; that is the second in the p95 of every figure through the Service.
+- A server that gets SIGTERM takes no more writes and ends once its replicas have confirmed everything, which they do once a
+  second: a force-deleted primary ends about a second after its deletion, just when the address of its successor has used up
+  kube-proxy's turn. Handing over at the deletion would take out both.
+- While a replica is frozen, a refused connection is no proof of death, since that replica might still be fed: the proof is the
+  restarted process, which the kubelet needs 0.6 to 0.9 seconds for.
+- After SIGKILL of the leading operator its lease of 15 seconds has to run out.
 ";
 
 /// Writes the page.
