@@ -38,6 +38,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 const STATUS_AFTER: Duration = Duration::from_millis(100);
 /// How long the record of a promotion waits for a status that is being written.
 const STATUS_END: Duration = Duration::from_millis(250);
+/// How long after it began to lead an operator tells nothing of a cluster while some server that runs has not answered it
+/// yet: that it does not know something is nobody's news.
+const FIRST_LOOK: Duration = Duration::from_secs(2);
 /// Pause after a status could not be written.
 const STATUS_AGAIN: Duration = Duration::from_secs(1);
 
@@ -75,6 +78,7 @@ pub struct State {
     status: Option<JoinHandle<(bool, Option<Outcome>)>>,
     status_facts: Option<(StatusFacts, Instant)>,
     status_not_before: Option<Instant>,
+    leads_since: Option<Instant>,
     failures: u32,
 }
 
@@ -264,8 +268,22 @@ impl Worker {
         self.recorder.outcomes(outcomes);
     }
 
+    /// Until when nothing is told, since this operator has just begun to lead and has not heard of every server.
+    fn begins(&mut self, seen: &Observation) -> Option<Instant> {
+        if !self.leadership.borrow().holds() {
+            self.state.leads_since = None;
+            return None;
+        }
+        let since = *self.state.leads_since.get_or_insert_with(Instant::now);
+        let until = since + FIRST_LOOK;
+        (Instant::now() < until && seen.awaits_first_answer()).then_some(until)
+    }
+
     /// Writes the status when it stands and differs from the one that is there. Says when to look at it again.
     fn tell_status(&mut self, look: &Look, decision: &Decision, now: Tick) -> Option<Instant> {
+        if let Some(until) = self.begins(&look.seen) {
+            return Some(until);
+        }
         let facts = status::facts(&look.spec, &look.seen, decision, now);
         let since = match &self.state.status_facts {
             Some((known, since)) if *known == facts => *since,

@@ -59,6 +59,17 @@ impl Observation {
             .filter(move |(ordinal, pod)| ordinal.0 < asked || !pod.object.is_absent())
     }
 
+    /// Whether some server whose container runs was never heard of.
+    pub fn awaits_first_answer(&self) -> bool {
+        self.pods.iter().any(|pod| {
+            let runs = pod
+                .object
+                .value()
+                .is_some_and(|object| matches!(object.container, Container::Running { .. }));
+            runs && matches!(pod.server, Known::Maybe { last: None, .. })
+        })
+    }
+
     /// The server of an ordinal, if its answer belongs to the present pod and is at most `age` old.
     pub fn server(&self, ordinal: Ordinal, now: Tick, age: Millis) -> Option<&ServerFacts> {
         let pod = self.pod(ordinal)?;

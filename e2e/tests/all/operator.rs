@@ -41,15 +41,23 @@ async fn when_the_leader_of_the_operators_and_the_primary_are_killed_in_the_same
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_operator_ends_as_asked_another_one_leads_at_once() {
+async fn when_the_operator_ends_as_asked_another_one_leads_at_once_and_tells_nothing_that_is_not_so()
+ {
     alone("handover", |space| async move {
         operator::wait_ready(&space.client, RECOVERY).await?;
+        let cluster = Applied::ready(&space, "handover", replication()).await?;
+        let told = cluster.look().await?.status().conditions;
         let before = operator::holder(&space.client).await?;
         Process::of(&operator::leader(&space.client).await?)?.terminate()?;
         let start = std::time::Instant::now();
         another_holder(&space, &before, Duration::from_secs(5)).await?;
         println!("another leader after {:?}", start.elapsed());
-        operator::wait_ready(&space.client, RECOVERY).await
+        operator::wait_ready(&space.client, RECOVERY).await?;
+        // Whoever begins to lead knows nothing yet, and that is nothing to tell.
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let after = cluster.look().await?.status().conditions;
+        ensure!(after == told, "the status changed: {told:?} → {after:?}");
+        Ok(())
     })
     .await;
 }

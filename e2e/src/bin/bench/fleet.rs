@@ -131,7 +131,9 @@ async fn steady(client: &Client, options: &Options, taken: &mut Vec<Figure>) -> 
 /// Ends the leader and changes every cluster at the same time; gives the time until the status of each speaks of the
 /// change.
 async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Result<Duration> {
-    operator::wait_ready(client, RECOVERY).await?;
+    operator::replace_restarted(client).await?;
+    // The one that leads now has heard of everybody.
+    tokio::time::sleep(Duration::from_secs(5)).await;
     let api = space.api::<ValkeyCluster>();
     let names: Vec<String> = api
         .list(&ListParams::default())
