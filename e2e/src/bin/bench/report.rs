@@ -44,6 +44,8 @@ What limits the figures:
   kube-proxy's turn. Handing over at the deletion would take out both.
 - While a replica is frozen, a refused connection is no proof of death, since that replica might still be fed: the proof is the
   restarted process, which the kubelet needs 0.6 to 0.9 seconds for.
+- A new leader of 50 clusters first reads their Secrets and connects to 150 servers (1.2 s on two processors that these servers
+  share); the change of every cluster, which shows that it was observed, costs 50 Applies and as many writes of a status.
 - After SIGKILL of the leading operator its lease of 15 seconds has to run out.
 ";
 
