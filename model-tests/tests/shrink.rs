@@ -1,57 +1,17 @@
 //! A run that breaks an invariant comes down to the few events that it takes.
 
-use wellcake_core::effects::{Decision, Verb};
-use wellcake_core::facts::*;
-use wellcake_core::reasons::Reason;
 use wellcake_core::step;
+use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::random::{events, replay, run};
 use wellcake_model_tests::shrink::shrink;
 
 const STEPS: u32 = 300;
 
-/// Takes the first pod that answers as the next primary, whatever it holds.
-fn promotes_the_first_that_answers(
-    spec: &SpecFacts,
-    seen: &Observation,
-    hints: &Hints,
-    now: Tick,
-) -> Decision {
-    let mut decision = step(spec, seen, hints, now);
-    let down = seen.primary_down_since.is_some();
-    let first = seen.ordinals().find_map(|(ordinal, pod)| {
-        let server = pod.server.value()?;
-        let waits = matches!(server.role, Role::Replica { .. }) && server.port == Port::Fence;
-        (down && waits).then_some((ordinal, *server, pod.object.value()?.uid))
-    });
-    let (Some((pod, server, uid)), Some(record)) = (first, seen.record) else {
-        return decision;
-    };
-    let epoch = record.epoch;
-    let record = Record {
-        epoch: epoch.next(),
-        pod,
-        pod_uid: uid,
-        ..record
-    };
-    let guard = wellcake_core::effects::Guard {
-        epoch: Some(epoch),
-        pod: Some((pod, uid)),
-        run: Some(server.run),
-        ..Default::default()
-    };
-    let planned = wellcake_core::effects::Guard {
-        epoch: Some(record.epoch),
-        ..guard
-    };
-    decision.effects.clear();
-    let by_order = false;
-    decision.act(
-        Verb::RecordPrimary { record, by_order },
-        guard,
-        Reason::PrimaryDied,
-    );
-    decision.act(Verb::Promote { pod }, planned, Reason::PrimaryDied);
-    decision
+fn wrong_rule() -> Brain {
+    let name = "whoever_answers_leads_instead_of_waiting";
+    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+    mutant.expect("it is among the mutants").brain
 }
 
 #[test]
@@ -64,7 +24,7 @@ fn the_events_of_a_seed_replay_to_the_same_end() {
 
 #[test]
 fn a_wrong_rule_is_shown_by_at_most_fifteen_events_of_which_none_can_be_left_out() {
-    let brain = promotes_the_first_that_answers;
+    let brain = wrong_rule();
     let mut lengths = Vec::new();
     for seed in 0..120 {
         let all = events(seed, STEPS, brain);
