@@ -72,6 +72,17 @@ reasons! {
     PromotedByOrder Deed,
     /// A promotion that was recorded and not finished was finished.
     PromotionResumed Deed,
+    /// The annotation `valkey.wellcake.io/failover` asked for another primary: the primary handed over to a replica that
+    /// held all of its data.
+    HandoverOrdered Deed,
+    /// The primary's pod is being deleted, or is gone from Kubernetes while its server lives on: it handed over to a replica
+    /// that held all of its data.
+    PrimaryLeaves Deed,
+    /// A planned handover did not happen and the primary before leads on; nothing was lost. Ask again with a new value of
+    /// the annotation `valkey.wellcake.io/failover`.
+    HandoverAbandoned Deed,
+    /// Clients of the primary that handed over were disconnected, so that they connect to the new one.
+    ClientsMoved Upkeep,
     /// The record now names the history that the primary writes.
     HistoryRecorded Upkeep,
     /// The primary's client port was opened.
@@ -112,6 +123,8 @@ reasons! {
     WaitingForAnswers Wait,
     /// A server that nobody can see still feeds a replica, so that it may acknowledge writes of clients, too.
     UnseenPrimaryLives Wait,
+    /// The primary is to hand over, and no replica (or not the one that was named) is in sync with it, open and here to stay.
+    WaitingForTarget Wait,
     /// An effect failed; the next attempt waits a moment.
     RetryingLater Wait,
 
@@ -130,8 +143,14 @@ reasons! {
     /// The spec changed in a way that needs pods to be replaced or removed; this is not served yet, the pods stay as
     /// they are.
     ChangeNotRolled Refusal,
-    /// A planned failover was asked for; this is not served yet.
-    HandoverNotServed Refusal,
+    /// A planned failover was asked for and there is no replica that could take over: raise `spec.replicas` first, with
+    /// topology Replication.
+    HandoverNeedsReplica Refusal,
+    /// The annotation `valkey.wellcake.io/failover-target` names no data pod of this cluster: name one of its pods, or take
+    /// the annotation away, and ask with a new value of `valkey.wellcake.io/failover`.
+    TargetUnknown Refusal,
+    /// The pod that the annotation `valkey.wellcake.io/failover-target` names is the primary already.
+    TargetLeads Refusal,
     /// A restart of the pods was asked for; this is not served yet.
     RestartNotServed Refusal,
     /// A new password was asked for; this is not served yet.

@@ -164,7 +164,7 @@ fn phase(
 pub fn serving_primary(spec: &SpecFacts, seen: &Observation, now: Tick) -> Option<Ordinal> {
     let pod = match spec.topology {
         Topology::Standalone => Ordinal(0),
-        _ => seen.record?.pod,
+        _ => seen.primary(now)?.pod,
     };
     seen.server(pod, now, limits::FACT_AGE)
         .filter(|server| server.serves_writes())

@@ -50,7 +50,10 @@ fn an_empty_spec_is_a_cache_of_three_pods() {
     );
     assert!(facts.persistence.claims && !facts.persistence.survives_restart());
     assert!(
-        !facts.failover_asked && !facts.restart_asked && !facts.rotation_asked && !facts.deleting
+        facts.failover.is_none()
+            && !facts.restart_asked
+            && !facts.rotation_asked
+            && !facts.deleting
     );
 }
 
@@ -156,7 +159,7 @@ fn a_request_counts_until_its_token_was_served() {
     let asked = |status: Value| {
         let facts = spec_facts(&cluster(annotations.clone(), json!({}), status));
         (
-            facts.failover_asked,
+            facts.failover.is_some(),
             facts.rotation_asked,
             facts.restart_asked,
         )
@@ -165,7 +168,8 @@ fn a_request_counts_until_its_token_was_served() {
     assert_eq!(asked(status("f1", "r0")), (false, true, true));
     assert_eq!(asked(status("f0", "r1")), (true, false, true));
     let empty = json!({ "valkey.wellcake.io/failover": "" });
-    assert!(!spec_facts(&cluster(empty, json!({}), json!({}))).failover_asked);
+    let none = spec_facts(&cluster(empty, json!({}), json!({})));
+    assert_eq!(none.failover, None);
 }
 
 #[test]
@@ -232,6 +236,7 @@ fn status_record() -> PrimaryRecord {
         replid: None,
         continues: None,
         served: None,
+        planned: None,
         recorded_at: None,
     }
 }
@@ -265,6 +270,7 @@ fn a_record_with_an_unknown_identity_is_not_written() {
         replid: None,
         continues: None,
         served: None,
+        planned: false,
     };
     let mut interner = Interner::default();
     assert_eq!(record_status(&known, &name(), &interner), None);
@@ -331,6 +337,7 @@ proptest! {
             replid,
             continues,
             served,
+            planned: Some(true),
             recorded_at: None,
         };
         let mut interner = Interner::default();

@@ -8,9 +8,9 @@ use serde_json::Value;
 use smallvec::SmallVec;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wellcake_core::facts::{
-    ClaimFacts, ClaimUid, Epoch, Fresh, Interner, Kept, Known, Object, ObjectFacts, ObjectState,
-    Observation, Offset, Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Record, Role,
-    ServerFacts, SpecFacts, Stamped, Tick, Upstream,
+    ClaimFacts, ClaimUid, Epoch, Former, Fresh, Interner, Kept, Known, Object, ObjectFacts,
+    ObjectState, Observation, Offset, Ordinal, PodFacts, PodObject, PodUid, Port, Reachability,
+    Record, Role, Served, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
 };
 use wellcake_core::parse;
 use wellcake_core::render::{self, CLIENT_PORT, Owner};
@@ -46,8 +46,8 @@ pub struct View {
     servers: BTreeMap<String, (Arc<Server>, DropGuard)>,
     rendered: Rendered,
     compared: BTreeMap<Object, Compared>,
-    /// The newest offset of the recorded primary, with the epoch of the record.
-    primary_offset: Option<(Epoch, Offset)>,
+    /// The newest offset of the last primary that served, and which one that is.
+    primary_offset: Option<(Epoch, Served, Offset)>,
     pods_seen: Vec<(String, bool)>,
 }
 
@@ -132,22 +132,25 @@ impl View {
             .zip(0u8..)
             .map(|(pod, n)| self.pod_facts(Ordinal(n), pod.as_ref(), &addresses, &cluster, now))
             .collect();
-        let former_primary = record.and_then(|record| self.former(&record, &facts));
+        let former = match &record {
+            Some(record) => self.former(record, &facts, &addresses),
+            None => SmallVec::new(),
+        };
         let rival = self
             .servers
             .values()
             .any(|(server, _)| server.snapshot().rivalry.is_there(now));
-        let primary_offset = self.note_offset(record.as_ref(), &facts);
         let primary_down_since = record.and_then(|record| self.down_since(&cluster, &record));
-        let seen = Observation {
+        let mut seen = Observation {
             record,
             primary_down_since,
-            primary_offset,
+            primary_offset: None,
             objects,
             pods: facts,
-            former_primary,
+            former,
             rival,
         };
+        seen.primary_offset = self.note_offset(record.as_ref(), &seen);
         Some(Look {
             cluster,
             spec,
@@ -195,15 +198,19 @@ impl View {
         pods
     }
 
-    /// One task asks each server. That of the recorded primary goes on when its pod is gone from Kubernetes: its
-    /// process may live on.
+    /// One task asks each server. Those of the recorded primary, and of one that hands over to it, go on when the pod is gone
+    /// from Kubernetes: the process may live on.
     fn keep_servers(&mut self, cluster: &Cluster, pods: &[Option<Seen<Pod>>], now: Tick) {
-        let recorded = cluster
+        let record = cluster
             .object
             .status
             .as_ref()
-            .and_then(|status| status.primary_record.as_ref())
-            .map(|record| record.pod_uid.as_str());
+            .and_then(|status| status.primary_record.as_ref());
+        let before = record.and_then(|record| record.served.as_ref());
+        let recorded = [
+            record.map(|record| record.pod_uid.as_str()),
+            before.map(|served| served.pod_uid.as_str()),
+        ];
         let present: BTreeMap<&str, _> = pods
             .iter()
             .flatten()
@@ -213,7 +220,7 @@ impl View {
             present
                 .get(uid.as_str())
                 .is_none_or(|address| *address == server.address)
-                && (present.contains_key(uid.as_str()) || Some(uid.as_str()) == recorded)
+                && (present.contains_key(uid.as_str()) || recorded.contains(&Some(uid.as_str())))
         });
         for (uid, address) in present {
             if !self.servers.contains_key(uid) {
@@ -368,38 +375,57 @@ impl View {
         Known::seen(claim.at, facts)
     }
 
-    /// What the network says of the recorded primary's address after its pod was replaced or is gone.
-    fn former(&self, record: &Record, pods: &[PodFacts]) -> Option<Reachability> {
-        let present = pods.iter().any(|pod| {
-            pod.object
-                .value()
-                .is_some_and(|object| object.uid == record.pod_uid)
-        });
-        if present {
-            return None;
+    /// Servers of the recorded primary, and of one that hands over to it, whose pods were replaced or are gone.
+    fn former(
+        &mut self,
+        record: &Record,
+        pods: &[PodFacts],
+        addresses: &[Option<std::net::IpAddr>],
+    ) -> SmallVec<[Former; 2]> {
+        let before = record.served.map(|served| served.pod_uid);
+        let mut former = SmallVec::new();
+        for pod_uid in [Some(record.pod_uid), before].into_iter().flatten() {
+            let present = pods.iter().any(|pod| {
+                let object = pod.object.value();
+                object.is_some_and(|object| object.uid == pod_uid)
+            });
+            let server = self
+                .interner
+                .text(pod_uid.0)
+                .and_then(|uid| self.servers.get(uid))
+                .filter(|_| !present)
+                .map(|(server, _)| Arc::clone(server));
+            if let Some(server) = server {
+                let snapshot = server.snapshot();
+                former.push(Former {
+                    reach: reach(pod_uid, &snapshot),
+                    server: self.server_facts(server.since, &snapshot, pod_uid, addresses),
+                });
+            }
         }
-        let uid = self.interner.text(record.pod_uid.0)?;
-        let (server, _) = self.servers.get(uid)?;
-        Some(reach(record.pod_uid, &server.snapshot()))
+        former
     }
 
-    /// Remembers how far the recorded primary had come: only of the process that was promoted.
-    fn note_offset(&mut self, record: Option<&Record>, pods: &[PodFacts]) -> Option<Offset> {
-        let record = record?;
-        let server = pods
-            .get(record.pod.index())
-            .and_then(|pod| pod.server.value().copied());
-        let leads = server.filter(|server| {
-            server.pod_uid == record.pod_uid
+    /// Remembers how far the last primary that served had come: only of the process that did.
+    fn note_offset(&mut self, record: Option<&Record>, seen: &Observation) -> Option<Offset> {
+        let (epoch, truth) = record.map(|record| (record.epoch, record.truth()))?;
+        let known = seen.known_of(truth.pod, truth.pod_uid);
+        let leads = known.and_then(Known::value).filter(|server| {
+            server.pod_uid == truth.pod_uid
                 && server.role == Role::Primary
                 && server.port == Port::Client
+                && truth.replid.is_none_or(|replid| replid == server.replid)
         });
         if let Some(server) = leads {
-            self.primary_offset = Some((record.epoch, server.offset));
+            self.primary_offset = Some((epoch, truth, server.offset));
         }
+        let same = |noted: Epoch, of: Served| {
+            let history = of.replid == truth.replid && (truth.replid.is_some() || noted == epoch);
+            of.pod_uid == truth.pod_uid && history
+        };
         self.primary_offset
-            .filter(|(epoch, _)| *epoch == record.epoch)
-            .map(|(_, offset)| offset)
+            .filter(|(noted, of, _)| same(*noted, *of))
+            .map(|(_, _, offset)| offset)
     }
 
     fn objects(

@@ -215,7 +215,8 @@ fn settled(seen: &Observation) -> Observation {
         }
     }
     let reaches = seen.pods.iter_mut().filter_map(|pod| pod.reach.as_mut());
-    for reach in reaches.chain(seen.former_primary.as_mut()) {
+    let former = seen.former.iter_mut().map(|former| &mut former.reach);
+    for reach in reaches.chain(former) {
         if let Fresh::Refused { at } | Fresh::TimedOut { at } = &mut reach.fresh {
             *at = Tick(0);
         }

@@ -74,6 +74,7 @@ impl Tales {
             let kind = match effect.reason {
                 Reason::PrimaryReturned => Some("return"),
                 Reason::PromotedByOrder => Some("order"),
+                Reason::HandoverOrdered | Reason::PrimaryLeaves => Some("handover"),
                 Reason::FirstPrimary | Reason::PromotionResumed => None,
                 _ => Some("death"),
             };
@@ -83,10 +84,15 @@ impl Tales {
             }
         }
         // A promotion is one deed of several effects under one reason; it is told once, when the server did it.
-        let is_part = matches!(
-            effect.verb,
-            Verb::RecordPrimary { .. } | Verb::CloseClients { .. }
+        let hands_over = matches!(
+            effect.reason,
+            Reason::HandoverOrdered | Reason::PrimaryLeaves
         );
+        let is_part = match effect.verb {
+            Verb::RecordPrimary { .. } | Verb::CloseClients { .. } => true,
+            Verb::Promote { .. } => false,
+            _ => hands_over,
+        };
         if effect.reason.nature() == Nature::Deed && !is_part {
             let note = Note {
                 reason: effect.reason,
@@ -123,8 +129,12 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
     match verb {
         Verb::Promote { pod }
         | Verb::Follow { pod, .. }
+        | Verb::StepDown { pod }
         | Verb::Open { pod }
         | Verb::CloseClients { pod }
+        | Verb::PauseWrites { pod }
+        | Verb::ResumeWrites { pod }
+        | Verb::AwaitCopy { pod, .. }
         | Verb::SetLabel { pod, .. }
         | Verb::SetRoute { pod, .. } => Some(pod),
         Verb::CreateCredentials
@@ -147,7 +157,11 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::SetLabel { .. } => "Label",
         Verb::Promote { .. } => "Promote",
         Verb::Follow { .. } => "Follow",
+        Verb::StepDown { .. } => "StepDown",
         Verb::Open { .. } => "Open",
+        Verb::PauseWrites { .. } => "PauseWrites",
+        Verb::ResumeWrites { .. } => "ResumeWrites",
+        Verb::AwaitCopy { .. } => "AwaitCopy",
         Verb::CloseClients { .. } => "CloseClients",
     }
 }

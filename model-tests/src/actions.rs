@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use wellcake_core::exec::Authority;
-use wellcake_core::facts::{Container, Millis, Ordinal, PodUid, RoleLabel, Tick};
+use wellcake_core::facts::{Container, Millis, Ordinal, PodUid, RoleLabel, Target, Tick};
 
 use crate::invariants::{self, Violation};
 use crate::operator::{self, Brain, LEASE, Operator};
@@ -44,9 +44,13 @@ pub enum Action {
     Snapshot(usize),
     /// A server process is killed.
     Kill(usize),
+    /// A pod gets a deletion timestamp.
+    Terminate(usize),
+    /// A person asks for another primary: this pod, or any that is fit.
+    Ask(Option<usize>),
     /// A pod is deleted and its server ends in order.
     Delete(usize),
-    /// A pod is deleted by force; its server lives on where nobody sees it.
+    /// A pod is deleted by force; its server lives on, where operators see it or not.
     DeleteByForce(usize),
     /// Processes whose pods are gone end.
     Reap,
@@ -75,6 +79,7 @@ impl Action {
             self,
             Self::Kill(_)
                 | Self::Delete(_)
+                | Self::Terminate(_)
                 | Self::DeleteByForce(_)
                 | Self::Freeze(_)
                 | Self::Hide(_)
@@ -171,9 +176,22 @@ impl World {
                 }
             }
             Action::Hide(n) | Action::Show(n) => {
+                let hidden = matches!(action, Action::Hide(_));
                 if let Some(pod) = self.pods.get_mut(n) {
-                    pod.hidden = matches!(action, Action::Hide(_));
+                    pod.hidden = hidden;
                 }
+                for zombie in self.zombies.iter_mut().filter(|z| z.ordinal.index() == n) {
+                    zombie.hidden = hidden;
+                }
+            }
+            Action::Terminate(n) => {
+                if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.exists) {
+                    pod.terminating = true;
+                }
+            }
+            Action::Ask(target) => {
+                let pod = target.and_then(|n| u8::try_from(n).ok()).map(Ordinal);
+                self.spec.failover = Some(pod.map_or(Target::Any, Target::Pod));
             }
             Action::Cut(n) | Action::Join(n) => {
                 if let Some(pod) = self.pods.get_mut(n) {
@@ -232,6 +250,7 @@ impl World {
             pod.process = Some(process);
             pod.hidden = false;
             pod.cut = false;
+            pod.terminating = false;
         }
     }
 
@@ -286,6 +305,8 @@ impl World {
                 ordinal,
                 uid: pod.uid,
                 addr: pod.addr,
+                // Every second one is on a node that operators do not reach.
+                hidden: pod.hidden || !pod.uid.0.is_multiple_of(2),
                 process,
             });
         }

@@ -5,6 +5,7 @@ use std::fmt;
 
 use wellcake_core::effects::Decision;
 use wellcake_core::facts::{Observation, PodUid, Port};
+use wellcake_core::reasons::Reason;
 use wellcake_core::{limits, status};
 
 use crate::history::{Data, Write};
@@ -72,18 +73,46 @@ pub fn full_copy_keeps_what_is_owed(
     })
 }
 
+fn process_of(world: &World, uid: PodUid) -> Option<&Process> {
+    world
+        .processes()
+        .find(|(pod, _)| *pod == uid)
+        .map(|(_, process)| process)
+}
+
 /// What is checked right before a promotion.
-pub fn before_promotion(world: &World, o: usize, n: usize, epoch: u32) -> Result<(), Violation> {
-    let Some(pod) = world.pods.get(n) else {
+pub fn before_promotion(
+    world: &World,
+    o: usize,
+    (n, uid): (usize, PodUid),
+    epoch: u32,
+) -> Result<(), Violation> {
+    let Some(winner) = process_of(world, uid) else {
         return Ok(());
     };
-    let Some(winner) = pod.process.as_ref() else {
-        return Ok(());
-    };
-    one_promotion_per_epoch(world, pod.uid, epoch)?;
-    no_living_primary_beside(world, pod.uid)?;
+    one_promotion_per_epoch(world, uid, epoch)?;
+    no_living_primary_beside(world, uid)?;
     empty_never_wins(world, o, n, winner)?;
     no_better_copy_in_sight(world, o, n, winner)
+}
+
+/// S4: whoever takes over in a planned handover holds every acknowledged write that is owed.
+pub fn planned_moves_are_lossless(
+    world: &World,
+    uid: PodUid,
+    reason: Reason,
+) -> Result<(), Violation> {
+    if !matches!(reason, Reason::HandoverOrdered | Reason::PrimaryLeaves) {
+        return Ok(());
+    }
+    let winner = process_of(world, uid);
+    let lost: Vec<Write> = world
+        .owed()
+        .filter(|write| winner.is_none_or(|winner| !winner.data.holds(*write)))
+        .collect();
+    require(lost.is_empty(), "S4 planned moves are lossless", || {
+        format!("{uid:?} lacks {lost:?}")
+    })
 }
 
 /// S12: two pods are never promoted under one epoch.
@@ -179,16 +208,15 @@ fn no_better_copy_in_sight(
 }
 
 /// S5, account: after a promotion, what the winner lacks is charged to the faults before it.
-pub fn charge_losses(world: &mut World, n: usize) {
-    let Some(pod) = world.pods.get(n) else { return };
-    let Some(winner) = pod.process.as_ref() else {
+pub fn charge_losses(world: &mut World, uid: PodUid) {
+    let Some(winner) = process_of(world, uid) else {
         return;
     };
     let lost: Vec<Write> = world
         .owed()
         .filter(|write| !winner.data.holds(*write))
         .collect();
-    let (uid, epoch) = (pod.uid, winner.epoch);
+    let epoch = winner.epoch;
     world.forfeited.extend(lost);
     world.promoted.insert(epoch, uid);
 }

@@ -105,9 +105,10 @@ mutants! {
         seen.primary_offset = Some(Offset(0));
     }),
     what_is_gone_is_dead: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
-        if let Some(former) = &mut seen.former_primary {
-            former.kept = Kept::Closed { at: Tick(0) };
-            former.fresh = Fresh::Refused { at: now };
+        for former in &mut seen.former {
+            former.reach.kept = Kept::Closed { at: Tick(0) };
+            former.reach.fresh = Fresh::Refused { at: now };
+            former.server = former.server.failed(now);
         }
     }),
     the_kubelets_word_is_enough: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
@@ -355,6 +356,7 @@ fn insist(
         replid: None,
         continues: None,
         served: None,
+        planned: false,
     };
     let guard = Guard {
         epoch: Some(epoch),
@@ -367,9 +369,11 @@ fn insist(
         ..guard
     };
     decision.effects.clear();
-    let by_order = false;
     decision.act(
-        Verb::RecordPrimary { record, by_order },
+        Verb::RecordPrimary {
+            record,
+            serves: None,
+        },
         guard,
         Reason::PrimaryDied,
     );

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use wellcake_core::effects::{Decision, Effect, Lane, Route, Verb};
+use wellcake_core::effects::{Decision, Effect, Lane, Order, Route, Verb};
 use wellcake_core::exec::{self, Authority};
 use wellcake_core::facts::{
-    ClaimFacts, ClaimUid, Container, Epoch, Fresh, Hints, Kept, Known, Link, Millis, Object,
+    ClaimFacts, ClaimUid, Container, Former, Fresh, Hints, Kept, Known, Link, Millis, Object,
     ObjectFacts, ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject,
-    PodUid, Port, Reachability, Record, Role, RunId, ServerFacts, SpecFacts, Tick, Upstream,
+    PodUid, Port, Reachability, Record, Role, RunId, Served, ServerFacts, SpecFacts, Tick,
+    Upstream,
 };
 use wellcake_core::limits;
 
@@ -32,8 +33,10 @@ pub struct Operator {
     pub pods: Vec<PodFacts>,
     /// What the network says of each pod that it ever reached.
     pub reach: BTreeMap<PodUid, Reachability>,
-    /// Offset of the recorded primary when it answered last as one, with the epoch of that record.
-    pub offset: Option<(Epoch, Offset)>,
+    /// What servers said last whose pods were replaced or are gone.
+    pub former: BTreeMap<PodUid, Known<ServerFacts>>,
+    /// Offset of the last primary that served, when it answered last as one.
+    pub offset: Option<(Served, Offset)>,
     /// Effects of the last decision that are still to be done.
     pub queue: Vec<Effect>,
     /// For each pod: the process that was in sight when the effects in the queue were planned, and whether it held data.
@@ -63,6 +66,7 @@ impl Operator {
             cache: world.api.clone(),
             pods: vec![unknown; world.pods.len()],
             reach: BTreeMap::new(),
+            former: BTreeMap::new(),
             offset: None,
             queue: Vec::new(),
             sight: vec![None; world.pods.len()],
@@ -83,10 +87,13 @@ impl World {
         for (facts, (object, claim)) in operator.pods.iter_mut().zip(objects) {
             facts.claim = claim.map_or(Known::Absent, |c| Known::seen(now, c));
             let gone = facts.object.last().map(|old| old.uid) != object.map(|new| new.uid);
-            facts.object = object.map_or(Known::Absent, |o| Known::seen(now, o));
             if gone {
+                if let Some(old) = facts.object.last() {
+                    operator.former.insert(old.uid, facts.server);
+                }
                 facts.server = object.map_or(Known::Absent, |_| Known::unknown(now));
             }
+            facts.object = object.map_or(Known::Absent, |o| Known::seen(now, o));
         }
     }
 
@@ -96,7 +103,7 @@ impl World {
         };
         let object = pod.exists.then_some(PodObject {
             uid: pod.uid,
-            terminating: false,
+            terminating: pod.terminating,
             container: pod.reported,
             label: pod.label,
             node_out_of_service: false,
@@ -136,10 +143,9 @@ impl World {
                 if let Some(seen) = operator.truth.get_mut(n) {
                     *seen = Some((now, truth));
                 }
-                if let Some(record) = recorded.filter(|r| r.pod_uid == uid)
-                    && server.role == Role::Primary
-                {
-                    operator.offset = Some((record.epoch, server.offset));
+                let truth = recorded.map(|record| record.truth());
+                if let Some(truth) = truth.filter(|truth| is_offset_of(truth, uid, &server)) {
+                    operator.offset = Some((truth, server.offset));
                 }
                 Known::seen(now, server)
             }
@@ -157,14 +163,24 @@ impl World {
         let process = if pod.exists && pod.uid == uid {
             pod.process.as_ref()
         } else {
-            let zombie = self.zombies.iter().find(|z| z.uid == uid);
-            zombie.map(|z| &z.process)
+            return self.ask_former(o, uid);
         };
         match process {
             Some(process) if process.frozen.is_some() => Answer::Nothing,
-            Some(process) => Answer::Server(self.facts(o, uid, process), process.acks()),
+            Some(process) => Answer::Server(self.facts(o, uid, process), process.serves()),
             None => Answer::Refused,
         }
+    }
+
+    /// What runs in a pod whose object is gone answers, too, where it can be reached.
+    fn ask_former(&self, o: usize, uid: PodUid) -> Answer {
+        let Some(zombie) = self.zombies.iter().find(|zombie| zombie.uid == uid) else {
+            return Answer::Refused;
+        };
+        if zombie.hidden || zombie.process.frozen.is_some() {
+            return Answer::Nothing;
+        }
+        Answer::Server(self.facts(o, uid, &zombie.process), zombie.process.serves())
     }
 
     fn facts(&self, o: usize, uid: PodUid, process: &Process) -> ServerFacts {
@@ -191,6 +207,7 @@ impl World {
             role,
             replid: process.data.replid,
             replid2: process.data.before.map(|(replid, _)| replid),
+            replid2_until: Offset(process.data.before.map_or(0, |(_, until)| until)),
             offset: process.data.offset(process.primary),
             loading: false,
             keys: u32::try_from(process.data.log.len()).unwrap_or(u32::MAX),
@@ -216,35 +233,60 @@ impl World {
             .map_or(Upstream::Other, |n| Upstream::Pod(Ordinal(n)))
     }
 
-    /// Operator `o` looks whether the address of a former primary's pod still answers.
+    /// Operator `o` asks the servers of the recorded primary, and of one that hands over to it, whose pods are gone.
     pub fn probe_former(&mut self, o: usize) {
         let now = self.now;
-        let Some(record) = self.operators.get(o).and_then(|op| op.cache.record) else {
-            return;
-        };
-        let present = self
-            .pods
-            .iter()
-            .any(|pod| pod.exists && pod.uid == record.pod_uid);
-        if present {
-            return;
+        for uid in self.former_uids(o) {
+            let answer = self.ask_former(o, uid);
+            let Some(operator) = self.operators.get_mut(o) else {
+                return;
+            };
+            // A server that was never reached is not looked for.
+            let Some(before) = operator.reach.get(&uid).copied() else {
+                continue;
+            };
+            operator
+                .reach
+                .insert(uid, note(uid, Some(before), &answer, now));
+            let known = operator.former.entry(uid).or_insert(Known::unknown(now));
+            *known = match answer {
+                Answer::Server(mut server, _) => {
+                    let last = known.last().filter(|last| last.run == server.run);
+                    server.run_since = last.map_or(now, |last| last.run_since);
+                    Known::seen(now, server)
+                }
+                Answer::Refused | Answer::Nothing => known.failed(now),
+            };
+            let truth = operator.cache.record.map(|record| record.truth());
+            if let (Some(truth), Some(server)) = (truth, known.value())
+                && is_offset_of(&truth, uid, server)
+            {
+                operator.offset = Some((truth, server.offset));
+            }
         }
-        let frozen = self
-            .zombies
-            .iter()
-            .find(|z| z.uid == record.pod_uid)
-            .map(|z| z.process.frozen.is_some());
-        let Some(operator) = self.operators.get_mut(o) else {
-            return;
+    }
+
+    /// Uids of the recorded primary, and of one that hands over to it, of which operator `o` sees no object.
+    fn former_uids(&self, o: usize) -> Vec<PodUid> {
+        let Some(operator) = self.operators.get(o) else {
+            return Vec::new();
         };
-        let Some(reach) = operator.reach.get_mut(&record.pod_uid) else {
-            return;
+        let Some(record) = operator.cache.record else {
+            return Vec::new();
         };
-        match frozen {
-            Some(true) => reach.fresh = Fresh::TimedOut { at: now },
-            Some(false) => {}
-            None => refuse(reach, now),
-        }
+        let recorded = [
+            Some(record.pod_uid),
+            record.served.map(|before| before.pod_uid),
+        ];
+        let present = |uid| {
+            let mut objects = operator.pods.iter().filter_map(|pod| pod.object.last());
+            objects.any(|object| object.uid == uid)
+        };
+        recorded
+            .into_iter()
+            .flatten()
+            .filter(|uid| !present(*uid))
+            .collect()
     }
 
     /// The observation of operator `o`.
@@ -259,16 +301,16 @@ impl World {
         objects.replicas_applied = u8::try_from(self.pods.len()).unwrap_or(u8::MAX);
         objects.password = Known::seen(self.now, PasswordSource::Usable);
         let record = operator.cache.record;
-        let present = record.is_some_and(|r| {
-            let object = operator
-                .pods
-                .get(r.pod.index())
-                .and_then(|p| p.object.last());
-            object.is_some_and(|object| object.uid == r.pod_uid)
+        let former = self.former_uids(o).into_iter().filter_map(|uid| {
+            Some(Former {
+                reach: *operator.reach.get(&uid)?,
+                server: operator
+                    .former
+                    .get(&uid)
+                    .copied()
+                    .unwrap_or(Known::unknown(self.now)),
+            })
         });
-        let former = record
-            .filter(|_| !present)
-            .and_then(|r| operator.reach.get(&r.pod_uid).copied());
         let pods = operator.pods.iter().map(|facts| PodFacts {
             reach: facts
                 .object
@@ -281,11 +323,16 @@ impl World {
             primary_down_since: operator.cache.down_since,
             primary_offset: operator
                 .offset
-                .filter(|(epoch, _)| record.is_some_and(|r| r.epoch == *epoch))
+                .filter(|(of, _)| {
+                    let truth = record.map(|record| record.truth());
+                    truth.is_some_and(|truth| {
+                        of.pod_uid == truth.pod_uid && of.replid == truth.replid
+                    })
+                })
                 .map(|(_, offset)| offset),
             objects,
             pods: pods.collect(),
-            former_primary: former,
+            former: former.collect(),
             rival: false,
         })
     }
@@ -360,8 +407,12 @@ impl World {
                     }
                 }))
             }
-            Verb::RecordPrimary { record, .. } => {
-                Ok(self.write_api(o, |api| record_primary(api, record)))
+            Verb::RecordPrimary { record, serves } => {
+                let written = self.write_api(o, |api| record_primary(api, record));
+                if written.is_ok() && serves == Some(Order::Failover) {
+                    self.spec.failover = None;
+                }
+                Ok(written)
             }
             Verb::MarkPrimaryDown { down } => {
                 let now = self.now;
@@ -375,7 +426,11 @@ impl World {
             }
             Verb::Promote { pod }
             | Verb::Follow { pod, .. }
+            | Verb::StepDown { pod }
             | Verb::Open { pod }
+            | Verb::PauseWrites { pod }
+            | Verb::ResumeWrites { pod }
+            | Verb::AwaitCopy { pod, .. }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
             Verb::CreateCredentials | Verb::Apply(_) | Verb::Delete(_) => Ok(Ok(())),
         }
@@ -403,58 +458,109 @@ impl World {
         seen: &Observation,
     ) -> Result<Result<(), String>, Violation> {
         let n = pod.index();
-        let reachable = self
-            .pods
-            .get(n)
-            .is_some_and(|pod| !pod.hidden && pod.exists);
+        let Some((_, uid)) = effect.guard.pod else {
+            return Ok(Err("the pod is not named".to_owned()));
+        };
+        let reachable = self.is_reachable(uid);
         let answers = self
-            .process(n)
+            .process_of(uid)
             .is_some_and(|p| p.frozen.is_none() && Some(p.run) == effect.guard.run);
         if !reachable || !answers {
             return Ok(Err("the connection is gone".to_owned()));
         }
+        let now = self.now;
         match effect.verb {
             Verb::Promote { .. } => {
                 let epoch = effect.guard.epoch.map_or(0, |epoch| epoch.0);
-                invariants::before_promotion(self, o, n, epoch)?;
-                self.promote(n, epoch);
-                invariants::charge_losses(self, n);
+                invariants::before_promotion(self, o, (n, uid), epoch)?;
+                invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
+                self.promote(uid, epoch);
+                invariants::charge_losses(self, uid);
             }
             Verb::Follow { primary, .. } => {
-                let uid = seen
+                let of = seen
                     .pod(primary)
                     .and_then(|pod| pod.object.value())
                     .map(|object| object.uid);
                 let addr = self
                     .pods
                     .iter()
-                    .find(|pod| Some(pod.uid) == uid)
+                    .find(|pod| Some(pod.uid) == of)
                     .map(|pod| pod.addr);
                 match addr {
-                    Some(addr) => self.follow(n, addr),
+                    Some(addr) => self.follow(uid, addr),
                     None => return Ok(Err("the primary's address is not known".to_owned())),
                 }
             }
+            Verb::StepDown { .. } => self.step_down(uid),
             Verb::Open { .. } => {
-                if let Some(process) = self.process(n) {
+                if let Some(process) = self.process_of(uid) {
                     process.port = Port::Client;
                 }
             }
+            Verb::PauseWrites { .. } | Verb::ResumeWrites { .. } => {
+                let pauses = matches!(effect.verb, Verb::PauseWrites { .. });
+                if let Some(process) = self.process_of(uid) {
+                    process.paused_until = pauses.then_some(now.after(limits::HANDOVER_PAUSE));
+                }
+            }
+            Verb::AwaitCopy { .. } => return self.await_copy(o, n, seen),
             _ => {
-                let run = self.process(n).map(|p| p.run);
+                let run = self.process_of(uid).map(|p| p.run);
                 if self.connection == run {
                     self.connection = None;
                 }
             }
         }
-        self.read_back(o, n);
+        self.read_back(o, n, uid);
         Ok(Ok(()))
     }
 
-    /// The command's connection tells at once what became of the server.
-    fn read_back(&mut self, o: usize, n: usize) {
+    /// The stream goes on while the operator asks the replica `n` again and again.
+    fn await_copy(
+        &mut self,
+        o: usize,
+        n: usize,
+        seen: &Observation,
+    ) -> Result<Result<(), String>, Violation> {
+        let truth = seen.record.map(|record| record.truth());
+        let far = truth
+            .and_then(|truth| seen.known_of(truth.pod, truth.pod_uid)?.last())
+            .map(|server| server.offset);
+        self.replicate(n)?;
         self.poll(o, n, false);
+        let copy = self
+            .operators
+            .get(o)
+            .and_then(|op| op.pods.get(n)?.server.value())
+            .map(|server| server.offset);
+        if copy.is_some() && copy >= far {
+            return Ok(Ok(()));
+        }
+        Ok(Err("the replica did not catch up in time".to_owned()))
     }
+
+    /// The command's connection tells at once what became of the server.
+    fn read_back(&mut self, o: usize, n: usize, uid: PodUid) {
+        let present = self
+            .operators
+            .get(o)
+            .and_then(|op| op.pods.get(n)?.object.last())
+            .is_some_and(|object| object.uid == uid);
+        if present {
+            self.poll(o, n, false);
+        } else {
+            self.probe_former(o);
+        }
+    }
+}
+
+/// Whether an answer tells how far the last primary that served has come.
+fn is_offset_of(truth: &Served, uid: PodUid, server: &ServerFacts) -> bool {
+    truth.pod_uid == uid
+        && server.role == Role::Primary
+        && server.port == Port::Client
+        && truth.replid.is_none_or(|replid| replid == server.replid)
 }
 
 /// What a poll brought.

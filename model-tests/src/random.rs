@@ -36,6 +36,9 @@ impl Numbers {
     }
 }
 
+/// Kinds of faults and of people's wishes.
+const KINDS: u64 = 12;
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -85,7 +88,7 @@ fn walk(
 ) -> Result<End, Violation> {
     let mut numbers = Numbers::new(seed);
     // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
-    let swarm = numbers.below(1 << 9);
+    let swarm = numbers.below(1 << KINDS);
     let mut left = steps;
     let next = |world: &World| {
         left = left.checked_sub(1)?;
@@ -112,7 +115,7 @@ fn live(
 /// The events of a run, up to the one that breaks an invariant.
 pub fn events(seed: u64, steps: u32, brain: Brain) -> Vec<Action> {
     let mut numbers = Numbers::new(seed);
-    let swarm = numbers.below(1 << 9);
+    let swarm = numbers.below(1 << KINDS);
     let mut events = Vec::new();
     let next = |world: &World| {
         if events.len() as u64 >= u64::from(steps) {
@@ -199,7 +202,9 @@ fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
         76..=79 => Action::Advance([50, 300, 900, 1_500][numbers.index(4)]),
         80 => Action::Advance([3_000, 11_000, 21_000, 31_000][numbers.index(4)]),
         81..=84 => Action::Start(n),
-        85..=87 => Action::Recreate(n),
+        85..=86 => Action::Recreate(n),
+        87 if world.pods.get(n).is_some_and(|pod| pod.terminating) => Action::Delete(n),
+        87 => Action::Recreate(n),
         88 => Action::Report(n),
         89 => Action::Snapshot(n),
         90 => mend(n, numbers),
@@ -218,7 +223,7 @@ fn mend(n: usize, numbers: &mut Numbers) -> Action {
 }
 
 fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
-    let kind = numbers.below(9);
+    let kind = numbers.below(KINDS);
     if swarm & (1 << kind) == 0 {
         return Action::Replicate(n);
     }
@@ -230,6 +235,9 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
         5 => Action::Hide(n),
         6 => Action::Cut(n),
         7 => Action::Crash(o),
+        8 => Action::Terminate(n),
+        9 => Action::Ask(None),
+        10 => Action::Ask(Some(n)),
         _ => Action::Poll {
             operator: o,
             pod: n,
@@ -242,14 +250,13 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
 fn heal(world: &mut World, brain: Brain, mut trace: Option<&mut String>) -> Result<(), Violation> {
     perform(world, Action::Reap, brain, trace.as_deref_mut())?;
     for n in 0..world.pods.len() {
-        for action in [
-            Action::Thaw(n),
-            Action::Show(n),
-            Action::Join(n),
-            Action::Start(n),
-            Action::Recreate(n),
-            Action::Report(n),
-        ] {
+        for action in [Action::Thaw(n), Action::Show(n), Action::Join(n)] {
+            perform(world, action, brain, trace.as_deref_mut())?;
+        }
+        if world.pods.get(n).is_some_and(|pod| pod.terminating) {
+            perform(world, Action::Delete(n), brain, trace.as_deref_mut())?;
+        }
+        for action in [Action::Start(n), Action::Recreate(n), Action::Report(n)] {
             perform(world, action, brain, trace.as_deref_mut())?;
         }
     }

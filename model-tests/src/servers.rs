@@ -1,6 +1,6 @@
 //! What Valkey does. Each rule follows a measurement on real servers or the function of Valkey's source that is named.
 
-use wellcake_core::facts::{Millis, Ordinal, Port, Replid};
+use wellcake_core::facts::{Millis, Ordinal, PodUid, Port, Replid};
 
 use crate::history::Data;
 use crate::invariants::{self, Violation};
@@ -24,7 +24,7 @@ impl World {
             return Ok(());
         };
         let Some(source) = self.source(n) else {
-            let stays = process.linked && self.is_quiet(process.upstream);
+            let stays = process.linked && (self.is_quiet(process.upstream) || self.is_held(n));
             if !stays {
                 self.unlink(n);
             }
@@ -63,6 +63,21 @@ impl World {
             .is_some_and(|since| self.now.since(since) < REPL_TIMEOUT)
     }
 
+    /// Whether the upstream of pod `n` keeps the connection: a demoted primary keeps its replicas, and a replica without a link
+    /// of its own does so too (measured), while nothing comes over it.
+    fn is_held(&self, n: usize) -> bool {
+        let Some(pod) = self.pods.get(n).filter(|pod| !pod.cut) else {
+            return false;
+        };
+        pod.process
+            .as_ref()
+            .and_then(|process| self.at(process.upstream?))
+            .is_some_and(|source| {
+                let alone = !source.primary && !source.linked && !source.syncing;
+                alone && source.port == Port::Client && source.frozen.is_none()
+            })
+    }
+
     fn receive(&mut self, n: usize, source: Data) {
         let aof = self.disk == Disk::Aof;
         let Some(pod) = self.pods.get_mut(n) else {
@@ -97,46 +112,62 @@ impl World {
     }
 
     /// `REPLICAOF NO ONE`.
-    pub fn promote(&mut self, n: usize, epoch: u32) {
+    pub fn promote(&mut self, uid: PodUid, epoch: u32) {
         let replid = Replid(self.id());
-        if let Some(process) = self.process(n) {
+        if let Some(process) = self.process_of(uid) {
             process.primary = true;
             process.upstream = None;
             process.linked = false;
+            process.unlinked_at = None;
             process.syncing = false;
             process.data.promote(replid);
             process.epoch = epoch;
         }
     }
 
-    /// `REPLICAOF` an address. A replica of it already stays linked.
-    pub fn follow(&mut self, n: usize, addr: u16) {
+    /// `REPLICAOF` the address of nobody.
+    pub fn step_down(&mut self, uid: PodUid) {
+        if let Some(process) = self.process_of(uid) {
+            process.primary = false;
+            process.upstream = None;
+            process.linked = false;
+            process.syncing = false;
+        }
+    }
+
+    /// `REPLICAOF` an address. A replica of it already stays linked. Measured: a replica that is re-pointed counts the time
+    /// without a link from 0, also if it had none before; a primary that is demoted, and a replica that never had a link,
+    /// say -1.
+    pub fn follow(&mut self, uid: PodUid, addr: u16) {
         let now = self.now;
-        let Some(process) = self.process(n) else {
+        let Some(process) = self.process_of(uid) else {
             return;
         };
         if process.upstream == Some(addr) && !process.primary {
             return;
         }
-        let known = process.primary || process.linked || process.unlinked_at.is_some();
+        let known = !process.primary && (process.linked || process.unlinked_at.is_some());
         process.primary = false;
         process.upstream = Some(addr);
         process.linked = false;
         process.syncing = false;
-        // Measured: a re-pointed replica counts on from 0; only one that never had a link says -1.
         process.unlinked_at = known.then_some(now);
     }
 
     /// A client writes over the connection that it has, else over a new one through the Service. Where the server does not
     /// take it, nothing is acknowledged and the connection is given up.
     pub fn write(&mut self) {
-        let kept = self
-            .connection
-            .filter(|run| self.processes().any(|(_, p)| p.run == *run && p.acks()));
+        let kept = self.connection.filter(|run| {
+            self.processes()
+                .any(|(_, p)| p.run == *run && p.acks(self.now))
+        });
         let routed = || {
             let Ordinal(n) = self.api.routes[0]?;
             let pod = self.pods.get(usize::from(n)).filter(|pod| pod.exists)?;
-            pod.process.as_ref().filter(|p| p.acks()).map(|p| p.run)
+            pod.process
+                .as_ref()
+                .filter(|p| p.acks(self.now))
+                .map(|p| p.run)
         };
         self.connection = kept.or_else(routed);
         let Some(run) = self.connection else { return };

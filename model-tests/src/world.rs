@@ -41,6 +41,8 @@ pub struct Process {
     pub syncing: bool,
     /// Since when it does nothing at all.
     pub frozen: Option<Tick>,
+    /// Until when it takes no writes.
+    pub paused_until: Option<Tick>,
     /// Its data.
     pub data: Data,
     /// When it started.
@@ -50,9 +52,14 @@ pub struct Process {
 }
 
 impl Process {
-    /// Whether it would acknowledge a write now.
-    pub fn acks(&self) -> bool {
+    /// Whether it takes writes, at once or after a pause.
+    pub fn serves(&self) -> bool {
         self.primary && self.port == Port::Client && self.frozen.is_none()
+    }
+
+    /// Whether it would acknowledge a write now.
+    pub fn acks(&self, now: Tick) -> bool {
+        self.serves() && self.paused_until.is_none_or(|until| now >= until)
     }
 }
 
@@ -65,6 +72,8 @@ pub struct Pod {
     pub uid: PodUid,
     /// Address.
     pub addr: u16,
+    /// Whether the object has a deletion timestamp.
+    pub terminating: bool,
     /// What the kubelet reported last.
     pub reported: Container,
     /// Starts after the first.
@@ -90,6 +99,8 @@ pub struct Zombie {
     pub uid: PodUid,
     /// Its address.
     pub addr: u16,
+    /// The operators cannot reach it.
+    pub hidden: bool,
     /// The process.
     pub process: Process,
 }
@@ -177,6 +188,7 @@ impl World {
                 exists: true,
                 uid,
                 addr,
+                terminating: false,
                 reported: Container::Running { restarts: 0 },
                 restarts: 0,
                 label: RoleLabel::None,
@@ -217,6 +229,7 @@ impl World {
             unlinked_at: None,
             syncing: false,
             frozen: None,
+            paused_until: None,
             data,
             started: self.now,
             epoch: 0,
@@ -247,6 +260,34 @@ impl World {
         pods.chain(self.zombies.iter().map(|z| (z.uid, &z.process)))
     }
 
+    /// The process in a pod, by the uid of that pod, whether its object exists or not.
+    pub fn process_of(&mut self, uid: PodUid) -> Option<&mut Process> {
+        let in_pod = self
+            .pods
+            .iter_mut()
+            .find(|pod| pod.exists && pod.uid == uid);
+        match in_pod {
+            Some(pod) => pod.process.as_mut(),
+            None => self
+                .zombies
+                .iter_mut()
+                .find(|zombie| zombie.uid == uid)
+                .map(|zombie| &mut zombie.process),
+        }
+    }
+
+    /// Whether operators can reach what runs in a pod.
+    pub fn is_reachable(&self, uid: PodUid) -> bool {
+        let pod = self.pods.iter().find(|pod| pod.exists && pod.uid == uid);
+        match pod {
+            Some(pod) => !pod.hidden,
+            None => self
+                .zombies
+                .iter()
+                .any(|zombie| zombie.uid == uid && !zombie.hidden),
+        }
+    }
+
     /// Acknowledged writes that no promotion has given up.
     pub fn owed(&self) -> impl Iterator<Item = Write> {
         self.acks
@@ -269,7 +310,7 @@ fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
         },
         unserved: None,
         promote: None,
-        failover_asked: false,
+        failover: None,
         restart_asked: false,
         rotation_asked: false,
         deleting: false,

@@ -2,6 +2,7 @@
 
 use wellcake_core::effects::{Decision, Verb};
 use wellcake_core::facts::*;
+use wellcake_core::reasons::Reason;
 use wellcake_core::step;
 use wellcake_crds::v1beta1::Profile;
 use wellcake_model_tests::actions::Action;
@@ -39,6 +40,24 @@ fn s1_sees_two_writers_of_one_epoch() {
     );
 }
 
+fn pod(world: &World, n: usize) -> (usize, PodUid) {
+    (n, world.pods[n].uid)
+}
+
+#[test]
+fn s4_sees_a_handover_to_a_copy_that_lacks_a_write() {
+    let mut world = at_rest();
+    world.apply(Action::Cut(1), step).expect("a fault");
+    world.apply(Action::Write, step).expect("writes");
+    let (_, behind) = pod(&world, 1);
+    let lossless = |reason| planned_moves_are_lossless(&world, behind, reason);
+    assert_eq!(
+        name(lossless(Reason::PrimaryLeaves)),
+        "S4 planned moves are lossless"
+    );
+    assert!(lossless(Reason::PrimaryDied).is_ok());
+}
+
 #[test]
 fn s2_sees_a_full_copy_from_a_server_that_lacks_a_write() {
     let world = at_rest();
@@ -58,7 +77,7 @@ fn s3_sees_an_empty_restarted_server_win() {
         world.apply(action, step).expect("a fault");
     }
     assert_eq!(
-        name(before_promotion(&world, 0, 0, 2)),
+        name(before_promotion(&world, 0, pod(&world, 0), 2)),
         "S3 empty never wins"
     );
 }
@@ -67,7 +86,7 @@ fn s3_sees_an_empty_restarted_server_win() {
 fn s5_sees_a_promotion_beside_a_primary_that_lives() {
     let world = at_rest();
     assert_eq!(
-        name(before_promotion(&world, 0, 1, 2)),
+        name(before_promotion(&world, 0, pod(&world, 1), 2)),
         "S5 death is proven"
     );
 }
@@ -83,10 +102,10 @@ fn s5_sees_a_better_copy_passed_over() {
     let run = world.process(2).expect("runs").run;
     world.operators[0].sight[2] = Some((run, true));
     assert_eq!(
-        name(before_promotion(&world, 0, 1, 2)),
+        name(before_promotion(&world, 0, pod(&world, 1), 2)),
         "S5 the best copy wins"
     );
-    assert!(before_promotion(&world, 0, 2, 2).is_ok());
+    assert!(before_promotion(&world, 0, pod(&world, 2), 2).is_ok());
 }
 
 #[test]
@@ -105,7 +124,7 @@ fn s12_sees_two_pods_promoted_under_one_epoch() {
     let mut world = at_rest();
     world.apply(Action::Kill(0), step).expect("a fault");
     assert_eq!(
-        name(before_promotion(&world, 0, 1, 1)),
+        name(before_promotion(&world, 0, pod(&world, 1), 1)),
         "S12 one promotion at a time"
     );
 }
@@ -145,7 +164,7 @@ fn promotes_everybody(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: 
                 run: Some(server.run),
                 ..Default::default()
             };
-            let reason = wellcake_core::reasons::Reason::PrimaryDied;
+            let reason = Reason::PrimaryDied;
             decision.act(Verb::Promote { pod }, guard, reason);
         }
     }

@@ -56,7 +56,14 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         Kind::MarkPrimaryDown => vec![(OWN, "valkeyclusters/status", &["patch"])],
         Kind::SetLabel => vec![(CORE, "pods", &["patch"])],
         // Spoken to the server itself.
-        Kind::Promote | Kind::Follow | Kind::Open | Kind::CloseClients => vec![],
+        Kind::Promote
+        | Kind::Follow
+        | Kind::StepDown
+        | Kind::Open
+        | Kind::PauseWrites
+        | Kind::ResumeWrites
+        | Kind::AwaitCopy
+        | Kind::CloseClients => vec![],
     }
 }
 

@@ -35,7 +35,7 @@ impl Held {
 pub struct Guard {
     /// Epoch of the primary record.
     pub epoch: Option<Epoch>,
-    /// A pod with its uid.
+    /// A pod with its uid. It may be one whose object is gone and whose server is still asked.
     pub pod: Option<(Ordinal, PodUid)>,
     /// The server process of that pod, as seen at most [`limits::DESTRUCTIVE_AGE`] ago.
     pub run: Option<RunId>,
@@ -45,6 +45,11 @@ pub struct Guard {
     pub offset_floor: Option<Offset>,
     /// A second pod with its uid: the primary that the first shall follow.
     pub primary: Option<(Ordinal, PodUid)>,
+    /// Whether the server of that second pod must hold all that the first one's was seen to hold, which steps down for it.
+    pub copied: bool,
+    /// A pod with its uid: the primary that handed over. Its server, as seen last and not long ago, must be a replica, and
+    /// the first pod's must hold all that it does.
+    pub before: Option<(Ordinal, PodUid)>,
     /// What no other server may hold: the promotion was planned while none was seen to.
     pub absent: Held,
 }
@@ -70,6 +75,12 @@ pub enum GuardFailure {
     /// The primary to follow was replaced.
     #[error("the primary to follow was replaced meanwhile")]
     Primary,
+    /// The copy lacks something.
+    #[error("the copy does not hold all that its primary holds")]
+    Copy,
+    /// The primary that was to hand over still is one, or is not known to be none.
+    #[error("the primary before is not known to have become a replica")]
+    Before,
     /// Another server holds data.
     #[error("another server was seen to hold data meanwhile")]
     Data,
@@ -87,6 +98,8 @@ impl Guard {
         replica: None,
         offset_floor: None,
         primary: None,
+        copied: false,
+        before: None,
         absent: Held::Nothing,
     };
 
@@ -98,29 +111,62 @@ impl Guard {
             return Err(GuardFailure::Epoch);
         }
         if let Some((ordinal, uid)) = self.pod {
-            if !is_pod(seen, ordinal, uid) {
+            let gone = seen.is_gone(ordinal, uid) && seen.former_of(uid).is_some();
+            if !gone && !is_pod(seen, ordinal, uid) {
                 return Err(GuardFailure::Pod);
             }
-            self.check_server(seen, ordinal, now)?;
+            self.check_server(seen, ordinal, uid, now)?;
             if self.absent.is_seen_beside(ordinal, seen, now) {
                 return Err(GuardFailure::Data);
             }
         }
         match self.primary {
-            Some((ordinal, uid)) if !is_pod(seen, ordinal, uid) => Err(GuardFailure::Primary),
-            _ => Ok(()),
+            Some((ordinal, uid)) if !is_pod(seen, ordinal, uid) => {
+                return Err(GuardFailure::Primary);
+            }
+            _ => {}
         }
+        self.check_handover(seen, now)
+    }
+
+    /// What the two sides of a handover must hold.
+    fn check_handover(&self, seen: &Observation, now: Tick) -> Result<(), GuardFailure> {
+        let server = |(ordinal, uid)| {
+            seen.known_of(ordinal, uid)
+                .and_then(|known| known.recent(now, limits::DESTRUCTIVE_AGE))
+        };
+        let own = self.pod.and_then(server);
+        if self.copied {
+            let copy = self.primary.and_then(server);
+            let whole = own
+                .zip(copy)
+                .is_some_and(|(own, copy)| copy.holds_all_of(own));
+            if !whole {
+                return Err(GuardFailure::Copy);
+            }
+        }
+        let Some(before) = self.before else {
+            return Ok(());
+        };
+        let Some(before) = server(before).filter(|server| server.role != Role::Primary) else {
+            return Err(GuardFailure::Before);
+        };
+        if own.is_none_or(|own| !own.holds_all_of(before)) {
+            return Err(GuardFailure::Copy);
+        }
+        Ok(())
     }
 
     fn check_server(
         &self,
         seen: &Observation,
         ordinal: Ordinal,
+        uid: PodUid,
         now: Tick,
     ) -> Result<(), GuardFailure> {
         let Some(run) = self.run else { return Ok(()) };
         let server = seen
-            .server(ordinal, now, limits::DESTRUCTIVE_AGE)
+            .server_of(ordinal, uid, now, limits::DESTRUCTIVE_AGE)
             .filter(|server| server.run == run)
             .ok_or(GuardFailure::Run)?;
         if self

@@ -19,6 +19,15 @@ pub enum Route {
     Primary,
 }
 
+/// A person's order by annotation, each value of which is served once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Order {
+    /// `valkey.wellcake.io/promote`.
+    Promote,
+    /// `valkey.wellcake.io/failover`.
+    Failover,
+}
+
 /// One action. There is none that could delete data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Verb {
@@ -39,8 +48,8 @@ pub enum Verb {
     RecordPrimary {
         /// The record.
         record: Record,
-        /// Whether this serves the annotation `valkey.wellcake.io/promote`, whose value is remembered with it.
-        by_order: bool,
+        /// The order that this serves, whose value is remembered with it.
+        serves: Option<Order>,
     },
     /// Writes (or takes away) the marker that the recorded primary does not serve.
     MarkPrimaryDown {
@@ -66,10 +75,32 @@ pub enum Verb {
         /// The primary.
         primary: Ordinal,
     },
+    /// `REPLICAOF` the address of nobody: it takes no writes any more and copies from nobody.
+    StepDown {
+        /// The pod.
+        pod: Ordinal,
+    },
     /// `CONFIG SET port 6379`: lets clients and replicas in.
     Open {
         /// The pod.
         pod: Ordinal,
+    },
+    /// `CLIENT PAUSE` of writes, for [`crate::limits::HANDOVER_PAUSE`].
+    PauseWrites {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// `CLIENT UNPAUSE`.
+    ResumeWrites {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// Asks a replica until it has all that its primary had when that was asked last.
+    AwaitCopy {
+        /// The replica.
+        pod: Ordinal,
+        /// The primary.
+        primary: Ordinal,
     },
     /// `CLIENT KILL TYPE normal`, the operator's own connections excepted: clients that hold on to a demoted primary.
     CloseClients {
@@ -99,15 +130,23 @@ pub enum Kind {
     Promote,
     /// [`Verb::Follow`].
     Follow,
+    /// [`Verb::StepDown`].
+    StepDown,
     /// [`Verb::Open`].
     Open,
+    /// [`Verb::PauseWrites`].
+    PauseWrites,
+    /// [`Verb::ResumeWrites`].
+    ResumeWrites,
+    /// [`Verb::AwaitCopy`].
+    AwaitCopy,
     /// [`Verb::CloseClients`].
     CloseClients,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -117,7 +156,11 @@ impl Kind {
         Self::SetLabel,
         Self::Promote,
         Self::Follow,
+        Self::StepDown,
         Self::Open,
+        Self::PauseWrites,
+        Self::ResumeWrites,
+        Self::AwaitCopy,
         Self::CloseClients,
     ];
 
@@ -133,7 +176,11 @@ impl Kind {
             Self::SetLabel => "set_label",
             Self::Promote => "promote",
             Self::Follow => "follow",
+            Self::StepDown => "step_down",
             Self::Open => "open",
+            Self::PauseWrites => "pause_writes",
+            Self::ResumeWrites => "resume_writes",
+            Self::AwaitCopy => "await_copy",
             Self::CloseClients => "close_clients",
         }
     }
@@ -172,7 +219,11 @@ impl Verb {
             Self::SetLabel { .. } => Kind::SetLabel,
             Self::Promote { .. } => Kind::Promote,
             Self::Follow { .. } => Kind::Follow,
+            Self::StepDown { .. } => Kind::StepDown,
             Self::Open { .. } => Kind::Open,
+            Self::PauseWrites { .. } => Kind::PauseWrites,
+            Self::ResumeWrites { .. } => Kind::ResumeWrites,
+            Self::AwaitCopy { .. } => Kind::AwaitCopy,
             Self::CloseClients { .. } => Kind::CloseClients,
         }
     }
@@ -180,7 +231,10 @@ impl Verb {
     /// Its danger.
     pub const fn danger(self) -> Danger {
         match self {
-            Self::Promote { .. } | Self::CloseClients { .. } => Danger::Disruptive,
+            Self::Promote { .. }
+            | Self::StepDown { .. }
+            | Self::PauseWrites { .. }
+            | Self::CloseClients { .. } => Danger::Disruptive,
             Self::Follow { .. } => Danger::Destructive,
             _ => Danger::Free,
         }

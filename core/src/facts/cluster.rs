@@ -72,6 +72,17 @@ pub struct PromoteOrder {
     pub epoch: Epoch,
 }
 
+/// A person's wish for another primary: annotation `valkey.wellcake.io/failover`, not yet served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Target {
+    /// Whichever replica is fit.
+    Any,
+    /// The pod that `valkey.wellcake.io/failover-target` names.
+    Pod(Ordinal),
+    /// That annotation names no data pod of this cluster.
+    Unknown,
+}
+
 /// What the spec asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SpecFacts {
@@ -89,8 +100,8 @@ pub struct SpecFacts {
     pub unserved: Option<Unserved>,
     /// An order to promote.
     pub promote: Option<PromoteOrder>,
-    /// An annotation asks for a planned failover that was not served (`valkey.wellcake.io/failover`).
-    pub failover_asked: bool,
+    /// A planned failover that is asked for.
+    pub failover: Option<Target>,
     /// An annotation asks for a restart of the pods (`valkey.wellcake.io/restart`) that was not served.
     pub restart_asked: bool,
     /// An annotation asks for a new password (`valkey.wellcake.io/rotate-password`) that was not served.
@@ -116,6 +127,8 @@ pub struct Record {
     pub continues: Option<Replid>,
     /// Until the promotion is seen through: the last primary that clients were led to.
     pub served: Option<Served>,
+    /// Whether that primary was alive when this promotion was recorded, so that it hands over or its end must be proven.
+    pub planned: bool,
 }
 
 /// A primary that clients were led to.
@@ -140,6 +153,12 @@ impl Record {
             claim_uid: self.claim_uid,
             replid: self.replid,
         }
+    }
+
+    /// The primary that is to hand over to the recorded pod and was not seen to have done it.
+    pub fn hands_over(&self) -> Option<Served> {
+        self.served
+            .filter(|_| self.planned && self.replid.is_none())
     }
 
     /// Who wrote what may not be lost: the recorded pod, or until its promotion is seen through the one before.

@@ -56,6 +56,18 @@ impl<T> Known<T> {
         }
     }
 
+    /// The value, if it was read at most `age` ago, even if it cannot be seen now.
+    pub fn recent(&self, now: Tick, age: Millis) -> Option<&T> {
+        match self {
+            Self::Seen(stamped)
+            | Self::Maybe {
+                last: Some(stamped),
+                ..
+            } if now.since(stamped.at) <= age => Some(&stamped.value),
+            _ => None,
+        }
+    }
+
     /// The value that was seen last, even if it cannot be seen now.
     pub const fn last(&self) -> Option<&T> {
         match self {

@@ -13,12 +13,14 @@ mod time;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-pub use cluster::{Persistence, PromoteOrder, Record, Served, SpecFacts, Unserved};
+use crate::limits;
+
+pub use cluster::{Persistence, PromoteOrder, Record, Served, SpecFacts, Target, Unserved};
 pub use ids::{ClaimUid, Epoch, Interner, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId};
 pub use known::{Known, Stamped};
 pub use objects::{Object, ObjectFacts, ObjectState, PasswordSource};
 pub use pod::{ClaimFacts, Container, PodFacts, PodObject, RoleLabel};
-pub use server::{Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream};
+pub use server::{Former, Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream};
 pub use time::{Millis, Tick};
 
 /// One look at a cluster: everything but the spec and the clock.
@@ -28,14 +30,15 @@ pub struct Observation {
     pub record: Option<Record>,
     /// Since when the recorded primary has not served, by the marker in the status; only of the present record.
     pub primary_down_since: Option<Tick>,
-    /// The offset that the recorded primary had when it answered last, of the process that was promoted.
+    /// The offset that the last primary that served ([`Record::truth`]) had when it answered last as one.
     pub primary_offset: Option<Offset>,
     /// Objects.
     pub objects: ObjectFacts,
     /// Pods by ordinal: at least as many as the spec asks for, more while some wait to go.
     pub pods: SmallVec<[PodFacts; 8]>,
-    /// The address of the recorded primary's pod after that pod was replaced or is gone.
-    pub former_primary: Option<Reachability>,
+    /// Servers of the recorded primary, and of the one that is to hand over to it, after their pods were replaced or are
+    /// gone.
+    pub former: SmallVec<[Former; 2]>,
     /// Another operator keeps ending this one's connections, as a new leader does once to the one before.
     pub rival: bool,
 }
@@ -68,6 +71,58 @@ impl Observation {
                 .is_some_and(|object| matches!(object.container, Container::Running { .. }));
             runs && matches!(pod.server, Known::Maybe { last: None, .. })
         })
+    }
+
+    /// What is known of the server of a pod by its uid, also if the pod object was replaced or is gone.
+    pub fn known_of(&self, ordinal: Ordinal, uid: PodUid) -> Option<&Known<ServerFacts>> {
+        let present = self.pod(ordinal).filter(|pod| {
+            let object = pod.object.last();
+            object.is_some_and(|object| object.uid == uid)
+        });
+        match present {
+            Some(pod) => Some(&pod.server),
+            None => self.former_of(uid).map(|former| &former.server),
+        }
+    }
+
+    /// The server of a pod by its uid, if its answer is at most `age` old.
+    pub fn server_of(
+        &self,
+        ordinal: Ordinal,
+        uid: PodUid,
+        now: Tick,
+        age: Millis,
+    ) -> Option<&ServerFacts> {
+        self.known_of(ordinal, uid)?
+            .fresh(now, age)
+            .filter(|server| server.pod_uid == uid)
+    }
+
+    /// A server whose pod was replaced or is gone.
+    pub fn former_of(&self, uid: PodUid) -> Option<&Former> {
+        self.former
+            .iter()
+            .find(|former| former.reach.pod_uid == uid)
+    }
+
+    /// Whether the pod of this uid was replaced or is gone.
+    pub fn is_gone(&self, ordinal: Ordinal, uid: PodUid) -> bool {
+        self.pod(ordinal).is_some_and(|pod| {
+            pod.object.is_absent() || pod.object.value().is_some_and(|object| object.uid != uid)
+        })
+    }
+
+    /// The primary: the recorded one, or, while that is to take over from one that still takes writes, the latter.
+    pub fn primary(&self, now: Tick) -> Option<Served> {
+        let record = self.record?;
+        let before = record.hands_over().filter(|before| {
+            let is_primary = |of: &Served| {
+                self.server_of(of.pod, of.pod_uid, now, limits::FACT_AGE)
+                    .is_some_and(|server| server.role == Role::Primary)
+            };
+            is_primary(before) && !is_primary(&record.own())
+        });
+        Some(before.unwrap_or(record.own()))
     }
 
     /// The server of an ordinal, if its answer belongs to the present pod and is at most `age` old.

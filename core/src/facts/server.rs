@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Offset, Ordinal, PodUid, Replid, RunId, Tick};
+use super::{Known, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId, Tick};
 
 /// Port on which a server can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,6 +71,8 @@ pub struct ServerFacts {
     pub replid: Replid,
     /// `master_replid2`, unless it is all zeroes.
     pub replid2: Option<Replid>,
+    /// How far its data is of `replid2`: the offset before `second_repl_offset`; 0 without one.
+    pub replid2_until: Offset,
     /// `master_repl_offset` of a primary, `slave_repl_offset` of a replica.
     pub offset: Offset,
     /// Whether it is loading its data set (`loading:1`, `async_loading:1`, or the reply `-LOADING`).
@@ -84,14 +86,24 @@ pub struct ServerFacts {
 impl ServerFacts {
     /// Whether this replica holds a copy that was complete once and has followed since: it is not loading, no full
     /// synchronisation is under way and its offset is known. Offset 0 with a link up was seen to hold none of 1000 keys
-    /// for 0.94 s (8.0.1, measured).
+    /// for 0.94 s (8.0.1, measured); offset 1 stands for none (`replication.c: genValkeyInfoString`).
+    ///
+    /// A primary that was demoted has never had a link in that role (`master_link_down_since_seconds:-1`, measured) and
+    /// holds all that it wrote. It is told from a server that just started by its client port, which is open.
     pub const fn is_synced_replica(&self) -> bool {
         match self.role {
             Role::Replica { link, syncing, .. } => {
-                !syncing && !self.loading && self.offset.0 > 0 && !matches!(link, Link::Never)
+                let followed = !matches!(link, Link::Never) || matches!(self.port, Port::Client);
+                !syncing && !self.loading && self.offset.0 > 1 && followed
             }
             Role::Primary => false,
         }
+    }
+
+    /// Whether it holds all that `other` does: offsets are of one history.
+    pub const fn holds_all_of(&self, other: &Self) -> bool {
+        let same = self.replid.0 == other.replid.0 && self.replid.0 != OVERFLOW;
+        same && !self.loading && self.offset.0 >= other.offset.0
     }
 
     /// Whether some server feeds it: one whose client port is open, since nobody is fed by a server behind the fence.
@@ -162,4 +174,13 @@ pub struct Reachability {
     pub kept: Kept,
     /// The newest attempt to connect.
     pub fresh: Fresh,
+}
+
+/// The server of a pod whose object was replaced or is gone. Its process may live on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Former {
+    /// Its address.
+    pub reach: Reachability,
+    /// What it said.
+    pub server: Known<ServerFacts>,
 }

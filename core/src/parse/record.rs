@@ -43,6 +43,7 @@ pub fn record(
         replid: number(&status.replid, interner).map(Replid),
         continues: number(&status.continues, interner).map(Replid),
         served,
+        planned: status.planned.unwrap_or(false),
     })
 }
 
@@ -84,6 +85,7 @@ pub fn record_status(
         replid: optional(record.replid.map(|id| id.0))?,
         continues: optional(record.continues.map(|id| id.0))?,
         served,
+        planned: record.planned.then_some(true),
         recorded_at: None,
     })
 }

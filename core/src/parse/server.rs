@@ -27,6 +27,7 @@ pub fn server_facts(
             .replid2
             .as_deref()
             .map(|id| Replid(interner.number(id))),
+        replid2_until: Offset(info.second_offset.unwrap_or(0).saturating_sub(1)),
         offset: Offset(info.offset()),
         loading: info.loading || info.async_loading,
         keys: u32::try_from(info.keys).unwrap_or(u32::MAX),

@@ -5,7 +5,7 @@ use wellcake_crds::v1beta1::{StorageMedium, Topology, ValkeyCluster, ValkeyClust
 use wellcake_crds::{annotations, defaults};
 
 use super::pod::ordinal;
-use crate::facts::{Epoch, Ordinal, Persistence, PromoteOrder, SpecFacts, Unserved};
+use crate::facts::{Epoch, Ordinal, Persistence, PromoteOrder, SpecFacts, Target, Unserved};
 use crate::limits;
 
 /// What a ValkeyCluster asks for.
@@ -30,10 +30,7 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
         },
         unserved: unserved(spec).or_else(|| hibernated(cluster)),
         promote: promote_order(cluster),
-        failover_asked: asked(
-            annotations::FAILOVER,
-            status.and_then(|status| status.last_failover_token.as_ref()),
-        ),
+        failover: failover_token(cluster).map(|_| failover_target(cluster)),
         // No status field remembers a restart: that a request was served shows in the pods, and none is served yet.
         restart_asked: asked(annotations::RESTART, None),
         rotation_asked: asked(
@@ -73,6 +70,29 @@ pub fn promote_token(cluster: &ValkeyCluster) -> Option<&str> {
         .as_ref()
         .and_then(|status| status.last_promote_token.as_deref());
     (served != Some(token)).then_some(token)
+}
+
+/// The value of the annotation `valkey.wellcake.io/failover` that has not been served.
+pub fn failover_token(cluster: &ValkeyCluster) -> Option<&str> {
+    let token = annotation(cluster, annotations::FAILOVER)?;
+    let served = cluster
+        .status
+        .as_ref()
+        .and_then(|status| status.last_failover_token.as_deref());
+    (served != Some(token)).then_some(token)
+}
+
+fn failover_target(cluster: &ValkeyCluster) -> Target {
+    let Some(target) = annotation(cluster, annotations::FAILOVER_TARGET) else {
+        return Target::Any;
+    };
+    let name = cluster.metadata.name.as_deref().unwrap_or_default();
+    let pods = u8::try_from(defaults::data_pods(&cluster.spec)).unwrap_or(u8::MAX);
+    ClusterName::parse(name)
+        .ok()
+        .and_then(|name| ordinal(target, &name))
+        .filter(|pod| pod.0 < pods)
+        .map_or(Target::Unknown, Target::Pod)
 }
 
 fn hibernated(cluster: &ValkeyCluster) -> Option<Unserved> {

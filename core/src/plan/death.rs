@@ -2,13 +2,13 @@
 //! gone or a time-out prove nothing, since a server in any of these states may still acknowledge writes.
 
 use crate::facts::{
-    Container, Fresh, Kept, Known, Link, Observation, Ordinal, PodFacts, Port, Reachability,
-    Record, Role, ServerFacts, SpecFacts, Tick, Upstream,
+    Container, Fresh, Kept, Known, Link, Observation, Ordinal, PodFacts, Port, Reachability, Role,
+    Served, ServerFacts, SpecFacts, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
 
-/// State of the recorded primary.
+/// State of a primary: the recorded one, or one that is to hand over to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrimaryState {
     /// It takes writes of clients.
@@ -40,34 +40,30 @@ pub enum PrimaryState {
     },
 }
 
-/// State of the primary that `record` names.
+/// State of a primary.
 pub fn primary_state(
     spec: &SpecFacts,
     seen: &Observation,
-    record: &Record,
+    primary: &Served,
     now: Tick,
 ) -> PrimaryState {
-    let Some(pod) = seen.pod(record.pod) else {
+    let Some(pod) = seen.pod(primary.pod) else {
         return PrimaryState::Silent {
             since: seen.primary_down_since,
             gone: false,
         };
     };
-    if let Some(server) = seen
-        .server(record.pod, now, limits::DESTRUCTIVE_AGE)
-        .filter(|server| server.pod_uid == record.pod_uid)
+    if let Some(server) = seen.server_of(primary.pod, primary.pod_uid, now, limits::DESTRUCTIVE_AGE)
     {
         return state_of_server(server);
     }
-    if let Some(reason) = proof_of_end(spec, seen, record, pod, now) {
-        let since = reach_of(seen, record, pod).and_then(closed_at);
+    if let Some(reason) = proof_of_end(spec, seen, primary, pod, now) {
+        let since = reach_of(seen, primary, pod).and_then(closed_at);
         return PrimaryState::Ended { reason, since };
     }
-    let gone =
-        pod.object.is_absent() || pod.object.value().is_some_and(|o| o.uid != record.pod_uid);
     PrimaryState::Silent {
         since: silent_since(seen, pod),
-        gone,
+        gone: seen.is_gone(primary.pod, primary.pod_uid),
     }
 }
 
@@ -87,14 +83,14 @@ fn state_of_server(server: &ServerFacts) -> PrimaryState {
 fn proof_of_end(
     spec: &SpecFacts,
     seen: &Observation,
-    record: &Record,
+    primary: &Served,
     pod: &PodFacts,
     now: Tick,
 ) -> Option<Reason> {
-    let reach = reach_of(seen, record, pod);
+    let reach = reach_of(seen, primary, pod);
     let closed = reach.and_then(closed_at);
-    let witnesses = Witnesses::count(spec, seen, record.pod, closed, now);
-    let object = pod.object.value().filter(|o| o.uid == record.pod_uid);
+    let witnesses = Witnesses::count(spec, seen, primary.pod, closed, now);
+    let object = pod.object.value().filter(|o| o.uid == primary.pod_uid);
     if object.is_some_and(|object| object.node_out_of_service) && witnesses.linked == 0 {
         return Some(Reason::PrimaryDied);
     }
@@ -109,27 +105,26 @@ fn proof_of_end(
     if reach.is_some_and(is_closed_and_refused) && witnesses.all_lost_it() {
         return Some(Reason::PrimaryDied);
     }
-    let gone =
-        pod.object.is_absent() || pod.object.value().is_some_and(|o| o.uid != record.pod_uid);
+    let gone = seen.is_gone(primary.pod, primary.pod_uid);
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
     (gone && long && witnesses.majority_lost_it_long_ago()).then_some(Reason::PrimaryGone)
 }
 
-/// What the network says of the recorded primary's address.
+/// What the network says of the primary's address.
 fn reach_of<'a>(
     seen: &'a Observation,
-    record: &Record,
+    primary: &Served,
     pod: &'a PodFacts,
 ) -> Option<&'a Reachability> {
-    let same_pod = pod.object.value().is_some_and(|o| o.uid == record.pod_uid);
+    let same_pod = pod.object.value().is_some_and(|o| o.uid == primary.pod_uid);
     let reach = if same_pod {
         pod.reach.as_ref()
     } else {
-        seen.former_primary.as_ref()
+        seen.former_of(primary.pod_uid).map(|former| &former.reach)
     };
-    reach.filter(|reach| reach.pod_uid == record.pod_uid)
+    reach.filter(|reach| reach.pod_uid == primary.pod_uid)
 }
 
 const fn closed_at(reach: &Reachability) -> Option<Tick> {
@@ -143,21 +138,20 @@ const fn is_refused(reach: &Reachability) -> bool {
     matches!(reach.fresh, Fresh::Refused { .. })
 }
 
-/// Whether the recorded primary closed its connection and then refused another one.
-pub fn is_closed(seen: &Observation, record: &Record) -> bool {
-    seen.pod(record.pod)
-        .and_then(|pod| reach_of(seen, record, pod))
+/// Whether the primary closed its connection and then refused another one.
+pub fn is_closed(seen: &Observation, primary: &Served) -> bool {
+    seen.pod(primary.pod)
+        .and_then(|pod| reach_of(seen, primary, pod))
         .is_some_and(is_closed_and_refused)
 }
 
-/// Whether the recorded primary's connection was closed and some server has not answered since then: its word is still to
-/// come.
-pub fn awaits_witnesses(spec: &SpecFacts, seen: &Observation, record: &Record, now: Tick) -> bool {
+/// Whether the primary's connection was closed and some server has not answered since then: its word is still to come.
+pub fn awaits_witnesses(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) -> bool {
     let closed = seen
-        .pod(record.pod)
-        .and_then(|pod| reach_of(seen, record, pod))
+        .pod(primary.pod)
+        .and_then(|pod| reach_of(seen, primary, pod))
         .and_then(closed_at);
-    closed.is_some_and(|closed| unanswered(spec, seen, record.pod, closed, now).is_some())
+    closed.is_some_and(|closed| unanswered(spec, seen, primary.pod, closed, now).is_some())
 }
 
 /// A server beside the recorded primary whose newest answer is of a time before `fault`.
@@ -206,6 +200,7 @@ struct Witnesses {
     asked: u8,
     dead: u8,
     lost: u8,
+    never: u8,
     lost_long: u8,
     linked: u8,
 }
@@ -218,6 +213,8 @@ enum Word {
     Missing,
     /// Its server has ended or just began.
     Dead,
+    /// It stepped down and has had no link since.
+    NeverLinked,
     /// It lost its link this many seconds ago.
     Lost(u32),
     /// It has its link.
@@ -237,6 +234,7 @@ impl Witnesses {
             asked: 0,
             dead: 0,
             lost: 0,
+            never: 0,
             lost_long: 0,
             linked: 0,
         };
@@ -260,6 +258,10 @@ impl Witnesses {
         match word {
             Word::Dead => self.dead = self.dead.saturating_add(1),
             Word::Linked => self.linked = self.linked.saturating_add(1),
+            Word::NeverLinked => {
+                self.lost = self.lost.saturating_add(1);
+                self.never = self.never.saturating_add(1);
+            }
             Word::Lost(seconds) => {
                 self.lost = self.lost.saturating_add(1);
                 if *seconds >= limits::GONE_SILENCE_SECONDS {
@@ -276,10 +278,12 @@ impl Witnesses {
     }
 
     /// No visible replica has a link, and of those that may have one a majority has been without for as long as is asked.
-    /// Whoever ended or just began has none.
+    /// Whoever ended, just began or stepped down has none; if that is everybody, nobody can tell.
     const fn majority_lost_it_long_ago(&self) -> bool {
-        let may_have = self.asked.saturating_sub(self.dead);
-        self.linked == 0 && self.lost_long > 0 && self.lost_long.saturating_mul(2) >= may_have
+        let without = self.dead.saturating_add(self.never);
+        let may_have = self.asked.saturating_sub(without);
+        let told = self.lost_long > 0 || (may_have == 0 && self.never > 0);
+        self.linked == 0 && told && self.lost_long.saturating_mul(2) >= may_have
     }
 }
 
@@ -305,7 +309,7 @@ fn word(pod: &PodFacts, server: Option<&ServerFacts>, primary: Ordinal) -> Word 
             (Upstream::Pod(other), Link::Up) if *other != primary => Word::None,
             (_, Link::Up) => Word::Linked,
             (_, Link::Down { seconds }) => Word::Lost(*seconds),
-            (_, Link::Never) => Word::Lost(0),
+            (_, Link::Never) => Word::NeverLinked,
         },
         None if is_not_running(pod) => Word::Dead,
         None => Word::Missing,

@@ -3,10 +3,12 @@
 //! * [`provision`]: objects of Kubernetes;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
 //! * [`election`]: who leads when it does not serve;
+//! * [`handover`]: a primary that is alive gives the lead to a replica;
 //! * [`replication`]: what follows from who leads: roles, ports, routes, labels.
 
 mod death;
 mod election;
+mod handover;
 mod provision;
 mod replication;
 
@@ -27,6 +29,9 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
         replication::plan(spec, seen, now, &mut decision);
     } else if spec.topology == Topology::Standalone {
         standalone(seen, now, &mut decision);
+        if spec.failover.is_some() {
+            decision.refuse(Reason::HandoverNeedsReplica, None);
+        }
     }
     provision::plan(spec, seen, hints, now, &mut decision);
     requests(spec, &mut decision);
@@ -50,7 +55,6 @@ fn standalone(seen: &Observation, now: Tick, decision: &mut Decision) {
 /// Requests by annotation that are not served are refused by name.
 fn requests(spec: &SpecFacts, decision: &mut Decision) {
     let table = [
-        (spec.failover_asked, Reason::HandoverNotServed),
         (spec.restart_asked, Reason::RestartNotServed),
         (spec.rotation_asked, Reason::RotationNotServed),
     ];

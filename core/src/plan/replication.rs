@@ -1,15 +1,16 @@
 //! What follows from who leads: promotion, ports, replicas, routes, labels.
 
-use crate::effects::{Decision, Guard, Held, Route, Verb};
+use crate::effects::{Decision, Guard, Held, Order, Route, Verb};
 use crate::facts::{
     Epoch, Known, Object, Observation, Ordinal, PodFacts, PodUid, Port, Record, Role, RoleLabel,
-    ServerFacts, SpecFacts, Tick, Upstream,
+    Served, ServerFacts, SpecFacts, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
 
-use super::death::{PrimaryState, awaits_witnesses, is_closed, primary_state};
-use super::election::{self, Verdict};
+use super::death::{PrimaryState, awaits_witnesses, is_closed};
+use super::election::{self, Fault, Verdict};
+use super::handover;
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) {
@@ -22,11 +23,19 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
         }
         return;
     };
-    let state = primary_state(spec, seen, &record, now);
+    let (primary, state) = handover::leadership(spec, seen, &record, now);
     match state {
+        PrimaryState::Serving | PrimaryState::Promoted if primary.pod_uid != record.pod_uid => {
+            refuse_order(spec, &record, decision);
+            if !handover::plan(spec, seen, &record, &primary, now, decision) {
+                handover::abandon(seen, &record, &primary, now, decision);
+            }
+        }
         PrimaryState::Serving => {
             refuse_order(spec, &record, decision);
-            keep(seen, &record, now, decision);
+            if !handover::plan(spec, seen, &record, &primary, now, decision) {
+                keep(seen, &record, now, decision);
+            }
         }
         PrimaryState::Promoted => finish(seen, &record, now, decision),
         _ if by_order(spec, seen, now, decision) => {}
@@ -38,19 +47,32 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
             obey(verdict, seen, now, decision);
         }
         PrimaryState::Restarted { since, .. } => {
-            let (why, since) = (Reason::PrimaryDied, Some(since));
-            let verdict = election::next(spec, seen, &record, why, since, now);
+            let fault = Some(fault_of(&primary, since));
+            let verdict = election::next(spec, seen, &record, Reason::PrimaryDied, fault, now);
             obey(verdict, seen, now, decision);
         }
         PrimaryState::Ended { reason, since } => {
-            let verdict = election::next(spec, seen, &record, reason, since, now);
+            let fault = since.map(|since| fault_of(&primary, since));
+            let verdict = election::next(spec, seen, &record, reason, fault, now);
             obey(verdict, seen, now, decision);
         }
         PrimaryState::Silent { since, gone } => {
-            silent(spec, seen, &record, since, gone, now, decision)
+            let silence = Silence {
+                primary,
+                since,
+                gone,
+            };
+            silent(spec, seen, &record, silence, now, decision);
         }
     }
     mark_outage(state, seen, &record, decision);
+}
+
+const fn fault_of(primary: &Served, at: Tick) -> Fault {
+    Fault {
+        pod: primary.pod,
+        at,
+    }
 }
 
 /// Carries out a person's order if it counts. One that does not count is refused and stops nothing.
@@ -59,7 +81,10 @@ fn by_order(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
         return false;
     };
     match election::ordered(spec, seen, now) {
-        Some(pod) => lead(pod, Reason::PromotedByOrder, true, seen, now, decision),
+        Some(pod) => {
+            let serves = Some(Order::Promote);
+            lead(pod, Reason::PromotedByOrder, serves, seen, now, decision);
+        }
         None => decision.refuse(Reason::OrderNotValid, Some(order.pod)),
     }
     decision
@@ -78,7 +103,7 @@ fn refuse_order(spec: &SpecFacts, record: &Record, decision: &mut Decision) {
     };
     let verb = Verb::RecordPrimary {
         record: *record,
-        by_order: true,
+        serves: Some(Order::Promote),
     };
     decision.act(verb, guard, Reason::OrderNotValid);
 }
@@ -109,21 +134,32 @@ fn any_copy(seen: &Observation, record: &Record, now: Tick) -> bool {
     })
 }
 
+/// A primary of which neither life nor end is proven.
+struct Silence {
+    primary: Served,
+    since: Option<Tick>,
+    gone: bool,
+}
+
 /// Silence is no proof. A primary whose pod is gone ends after 20 seconds of it; a running one is left alone.
 fn silent(
     spec: &SpecFacts,
     seen: &Observation,
     record: &Record,
-    since: Option<Tick>,
-    gone: bool,
+    silence: Silence,
     now: Tick,
     decision: &mut Decision,
 ) {
+    let Silence {
+        primary,
+        since,
+        gone,
+    } = silence;
     let running_copy = any_copy(seen, record, now);
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
-    if gone && !running_copy && (long || is_closed(seen, record)) {
+    if gone && !running_copy && (long || is_closed(seen, &primary)) {
         // Nobody kept a copy in memory: what the pods load from their volumes decides, as after a full restart.
         let verdict = election::next(spec, seen, record, Reason::PrimaryGone, None, now);
         obey(verdict, seen, now, decision);
@@ -134,25 +170,25 @@ fn silent(
     } else {
         limits::SILENCE
     };
-    if awaits_witnesses(spec, seen, record, now) {
+    if awaits_witnesses(spec, seen, &primary, now) {
         decision.wake_at(now.after(limits::ANSWERS));
     }
     match since {
         Some(since) if now.since(since) >= bound => {
-            decision.refuse(Reason::SilentPrimary, Some(record.pod));
+            decision.refuse(Reason::SilentPrimary, Some(primary.pod));
         }
         Some(since) => {
-            decision.wait(Reason::PrimarySilent, Some(record.pod));
+            decision.wait(Reason::PrimarySilent, Some(primary.pod));
             decision.wake_at(since.after(bound));
         }
-        None => decision.wait(Reason::WaitingForPrimaryPod, Some(record.pod)),
+        None => decision.wait(Reason::WaitingForPrimaryPod, Some(primary.pod)),
     }
 }
 
 /// Turns a verdict into effects or a note.
 fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision) {
     match verdict {
-        Verdict::Leads(pod, reason) => lead(pod, reason, false, seen, now, decision),
+        Verdict::Leads(pod, reason) => lead(pod, reason, None, seen, now, decision),
         Verdict::Wait(reason, pod, wake) => {
             decision.wait(reason, pod);
             if let Some(at) = wake {
@@ -168,7 +204,7 @@ fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision
 fn lead(
     ordinal: Ordinal,
     reason: Reason,
-    by_order: bool,
+    serves: Option<Order>,
     seen: &Observation,
     now: Tick,
     decision: &mut Decision,
@@ -182,6 +218,8 @@ fn lead(
     };
     let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
     let is_primary = server.role == Role::Primary;
+    // One that stepped down and leads again: its clients are still there and write to it at once.
+    let is_led_to = server.port == Port::Client && seen.objects.client_route == Some(ordinal);
     // Each promotion has an epoch of its own, also one of the same pod: the write of the record is what two operators
     // cannot both win.
     let record = Record {
@@ -195,7 +233,8 @@ fn lead(
         served: seen
             .record
             .map(|before| before.truth())
-            .filter(|_| !is_primary),
+            .filter(|_| !is_primary && !is_led_to),
+        planned: false,
     };
     let ours = Guard {
         epoch: Some(epoch),
@@ -203,14 +242,14 @@ fn lead(
         run: Some(server.run),
         replica: Some(!is_primary),
         offset_floor: Some(server.offset),
-        absent: if by_order {
+        absent: if serves.is_some() {
             Held::Nothing
         } else {
             absent(ordinal, server, seen, now)
         },
         ..Guard::NONE
     };
-    decision.act(Verb::RecordPrimary { record, by_order }, ours, reason);
+    decision.act(Verb::RecordPrimary { record, serves }, ours, reason);
     if !is_primary {
         let guard = Guard {
             epoch: Some(record.epoch),
@@ -256,19 +295,26 @@ fn record_history(record: &Record, primary: &ServerFacts, guard: Guard, decision
     }
     let record = Record {
         replid: Some(primary.replid),
-        served: None,
+        // The end of a handover needs it still.
+        served: record.served.filter(|_| record.planned),
         ..*record
     };
     let verb = Verb::RecordPrimary {
         record,
-        by_order: false,
+        serves: None,
     };
     decision.act(verb, guard, Reason::HistoryRecorded);
 }
 
 /// Upkeep around a primary that serves.
 fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision) {
-    let Some(primary) = seen.server(record.pod, now, limits::DESTRUCTIVE_AGE) else {
+    if seen.is_gone(record.pod, record.pod_uid) {
+        // No Service leads to it and no replica shall be led to it any more.
+        decision.wait(Reason::WaitingForPrimaryPod, Some(record.pod));
+        return;
+    }
+    let Some(primary) = seen.server_of(record.pod, record.pod_uid, now, limits::DESTRUCTIVE_AGE)
+    else {
         return;
     };
     let guard = Guard {
@@ -282,6 +328,7 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
     record_history(record, primary, guard, decision);
     route(seen, record.pod, guard, decision);
     attach_replicas(seen, leader, record.epoch, now, decision);
+    handover::see_through(seen, record, primary, guard, now, decision);
     for (ordinal, uid, server) in others(seen, record.pod, now) {
         open_when_synced(ordinal, uid, server, record, primary, decision);
     }

@@ -27,7 +27,8 @@ pub const SOURCE_ANNOTATION: &str = "valkey.wellcake.io/password-source";
 
 /// Commands of the operator's user. It has no access to keys or channels.
 const OPERATOR_RULES: &str = "-@all +info +role +ping +hello +auth +config|get +config|set +replicaof +client|kill \
-                              +client|setname +client|setinfo +client|list +client|no-evict +wait +dbsize +failover";
+                              +client|pause +client|unpause +client|setname +client|setinfo +client|list \
+                              +client|no-evict +wait +dbsize";
 /// Commands of the replicas' user; `sync` is needed where `dual-channel-replication` is on (measured).
 const REPLICATION_RULES: &str = "-@all +psync +replconf +ping +sync";
 

@@ -114,11 +114,13 @@ fn an_order_while_the_primary_serves_is_refused_and_used_up() {
     });
     let d = s.decide();
     assert!(refuses(&d, Reason::OrderNotValid), "{d:#?}");
-    assert!(
-        d.effects
-            .iter()
-            .any(|e| matches!(e.verb, Verb::RecordPrimary { by_order: true, .. }))
-    );
+    assert!(d.effects.iter().any(|e| matches!(
+        e.verb,
+        Verb::RecordPrimary {
+            serves: Some(_),
+            ..
+        }
+    )));
     assert_eq!(promoted(&d), None);
 }
 

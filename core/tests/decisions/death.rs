@@ -61,6 +61,7 @@ fn a_time_out_proves_nothing_and_is_named_after_20_seconds() {
 fn a_deletion_timestamp_is_no_death() {
     let mut s = healthy(cache());
     s.object(0, |o| o.terminating = true);
+    s.silence(0, 1_000);
     assert_eq!(promoted(&s.decide()), None);
 }
 
@@ -212,7 +213,7 @@ fn a_pod_that_is_gone_after_closing_its_connections_is_replaced_at_once() {
     s.seen.pods[0].object = Known::Absent;
     s.seen.pods[0].server = Known::Absent;
     s.seen.pods[0].reach = None;
-    s.seen.former_primary = Some(Reachability {
+    s.former(Reachability {
         pod_uid: PodUid(0),
         kept: Kept::Closed {
             at: Tick(NOW.0 - 30),

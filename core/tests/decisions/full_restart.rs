@@ -24,7 +24,7 @@ fn replaced(spec: SpecFacts, keys: u32) -> Situation {
         );
     }
     s.seen.primary_down_since = Some(Tick(NOW.0 - 3_000));
-    s.seen.former_primary = Some(Reachability {
+    s.former(Reachability {
         pod_uid: PodUid(0),
         kept: Kept::Closed {
             at: Tick(NOW.0 - 3_000),
@@ -40,7 +40,7 @@ fn replaced(spec: SpecFacts, keys: u32) -> Situation {
 fn nobody_leads_for_20_seconds_while_the_deleted_primary_may_live_where_nobody_sees_it() {
     for spec in [cache(), durable()] {
         let mut s = replaced(spec, 10);
-        s.seen.former_primary = None;
+        s.seen.former.clear();
         let d = s.decide();
         assert_eq!(promoted(&d), None, "{d:#?}");
         assert!(waits_for(&d, Reason::PrimarySilent), "{d:#?}");
@@ -49,7 +49,7 @@ fn nobody_leads_for_20_seconds_while_the_deleted_primary_may_live_where_nobody_s
         assert!(!waits_for(&s.decide(), Reason::PrimarySilent));
     }
     let mut s = replaced(durable(), 10);
-    s.seen.former_primary = None;
+    s.seen.former.clear();
     s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
     assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
 }
@@ -148,6 +148,7 @@ fn promotion_that_came_to_nothing() -> Situation {
         replid: None,
         continues: Some(HISTORY),
         served: Some(before.own()),
+        planned: false,
     });
     for n in 0..3 {
         s.serve(

@@ -14,6 +14,7 @@ mod adversity;
 mod death;
 mod first_primary;
 mod full_restart;
+mod handover;
 mod newest_data;
 mod provisioning;
 mod routing;

@@ -35,7 +35,7 @@ fn a_durable_primary_that_came_back_in_a_new_pod_on_its_claim_leads_too() {
     let mut s = returned_to_a_new_operator();
     s.object(0, |o| o.uid = PodUid(40));
     s.server(0, |v| v.pod_uid = PodUid(40));
-    s.seen.former_primary = Some(Reachability {
+    s.former(Reachability {
         pod_uid: PodUid(0),
         kept: Kept::Closed {
             at: Tick(NOW.0 - 30),

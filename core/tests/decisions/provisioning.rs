@@ -128,15 +128,10 @@ fn failover_goes_on_when_the_spec_asks_for_something_not_served() {
 #[test]
 fn requests_that_are_not_served_are_refused_by_name() {
     let mut s = healthy(cache());
-    s.spec.failover_asked = true;
     s.spec.restart_asked = true;
     s.spec.rotation_asked = true;
     let decision = s.decide();
-    for reason in [
-        Reason::HandoverNotServed,
-        Reason::RestartNotServed,
-        Reason::RotationNotServed,
-    ] {
+    for reason in [Reason::RestartNotServed, Reason::RotationNotServed] {
         assert!(refuses(&decision, reason));
     }
 }

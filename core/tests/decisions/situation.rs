@@ -32,7 +32,7 @@ pub fn cache() -> SpecFacts {
         },
         unserved: None,
         promote: None,
-        failover_asked: false,
+        failover: None,
         restart_asked: false,
         rotation_asked: false,
         deleting: false,
@@ -79,6 +79,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         },
         replid: Replid(50 + u16::from(ordinal)),
         replid2: None,
+        replid2_until: Offset(0),
         offset: Offset(1),
         loading: false,
         keys: 0,
@@ -153,6 +154,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
         replid: Some(HISTORY),
         continues: None,
         served: None,
+        planned: false,
     };
     Situation {
         spec,
@@ -164,7 +166,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
             pods: [pod(0, primary(0)), pod(1, replica(1)), pod(2, replica(2))]
                 .into_iter()
                 .collect(),
-            former_primary: None,
+            former: Default::default(),
             rival: false,
         },
         hints: Hints::default(),
@@ -184,6 +186,14 @@ pub fn fresh(spec: SpecFacts) -> Situation {
 }
 
 impl Situation {
+    /// What the network says of a pod that is gone, whose server does not answer.
+    pub fn former(&mut self, reach: Reachability) {
+        self.seen.former.push(Former {
+            reach,
+            server: Known::unknown(NOW),
+        });
+    }
+
     pub fn decide(&self) -> Decision {
         step(&self.spec, &self.seen, &self.hints, NOW)
     }

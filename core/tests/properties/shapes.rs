@@ -100,14 +100,17 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
     );
     let data = (
         replid(),
-        option::of(replid()),
+        (option::of(replid()), 0u64..1_010),
         offset(),
         prop::bool::weighted(0.15),
         prop_oneof![2 => Just(0u32), 3 => 1u32..100, 1 => any::<u32>()],
         prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
     );
     (identity, data).prop_map(
-        |((pod_uid, (run, age), port, role), (replid, replid2, offset, loading, keys, uptime))| {
+        |(
+            (pod_uid, (run, age), port, role),
+            (replid, (replid2, replid2_until), offset, loading, keys, uptime),
+        )| {
             ServerFacts {
                 pod_uid,
                 run: RunId(run),
@@ -116,6 +119,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 role,
                 replid,
                 replid2,
+                replid2_until: Offset(replid2_until),
                 offset,
                 loading,
                 keys,
@@ -209,13 +213,21 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                 epoch: Epoch(epoch),
             }),
         ),
-        prop::bool::weighted(0.1),
+        (
+            prop::bool::weighted(0.1),
+            prop_oneof![
+                Just(Some(Target::Any)),
+                (0u8..4).prop_map(|pod| Some(Target::Pod(Ordinal(pod)))),
+                Just(Some(Target::Unknown)),
+                Just(None),
+            ],
+        ),
         prop::bool::weighted(0.05),
     );
     (shape, asked).prop_map(
         |(
             (topology, profile, pods, (aof, rdb, claims)),
-            (unserved, promote, requests, deleting),
+            (unserved, promote, (requests, failover), deleting),
         )| {
             SpecFacts {
                 generation: 1,
@@ -225,7 +237,7 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                 persistence: Persistence { aof, rdb, claims },
                 unserved,
                 promote,
-                failover_asked: requests,
+                failover: failover.filter(|_| requests),
                 restart_asked: requests,
                 rotation_asked: requests,
                 deleting,
@@ -240,8 +252,9 @@ fn record() -> impl Strategy<Value = Record> {
         0u8..4,
         option::of(0u16..4),
         (option::of(replid()), option::of(replid())),
+        option::weighted(0.3, (served(), any::<bool>())),
     )
-        .prop_flat_map(|(epoch, pod, claim, (replid, continues))| {
+        .prop_flat_map(|(epoch, pod, claim, (replid, continues), served)| {
             pod_uid(pod).prop_map(move |pod_uid| Record {
                 epoch: Epoch(epoch),
                 pod: Ordinal(pod),
@@ -249,9 +262,21 @@ fn record() -> impl Strategy<Value = Record> {
                 claim_uid: claim.map(ClaimUid),
                 replid,
                 continues,
-                served: None,
+                served: served.map(|(served, _)| served),
+                planned: served.is_some_and(|(_, planned)| planned),
             })
         })
+}
+
+fn served() -> impl Strategy<Value = Served> + Clone {
+    (0u8..4, option::of(0u16..4), option::of(replid())).prop_flat_map(|(pod, claim, replid)| {
+        pod_uid(pod).prop_map(move |pod_uid| Served {
+            pod: Ordinal(pod),
+            pod_uid,
+            claim_uid: claim.map(ClaimUid),
+            replid,
+        })
+    })
 }
 
 fn objects() -> impl Strategy<Value = ObjectFacts> {
@@ -309,7 +334,7 @@ pub fn arbitrary() -> impl Strategy<Value = Case> {
     let markers = (
         option::of(tick()),
         option::of(offset()),
-        option::of(reach(0)),
+        option::of((reach(0), known(server(0)))),
     );
     (
         spec(),
@@ -328,7 +353,11 @@ pub fn arbitrary() -> impl Strategy<Value = Case> {
                 primary_offset: markers.1,
                 objects,
                 pods: pods.into_iter().collect(),
-                former_primary: markers.2,
+                former: markers
+                    .2
+                    .into_iter()
+                    .map(|(reach, server)| Former { reach, server })
+                    .collect(),
                 rival: false,
             },
         })
@@ -366,7 +395,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
         },
         unserved: None,
         promote: None,
-        failover_asked: false,
+        failover: None,
         restart_asked: false,
         rotation_asked: false,
         deleting: false,
@@ -392,6 +421,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
                 replid: Some(Replid(1)),
                 continues: None,
                 served: None,
+                planned: false,
             }),
             primary_down_since: None,
             primary_offset: Some(offset),
@@ -399,7 +429,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
             pods: (0..pods)
                 .map(|n| steady_pod(n, leader, offset, at(n)))
                 .collect(),
-            former_primary: None,
+            former: Default::default(),
             rival: false,
         },
     }
@@ -448,6 +478,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
                 },
                 replid: Replid(1),
                 replid2: None,
+                replid2_until: Offset(0),
                 offset,
                 loading: false,
                 keys: 10,

@@ -42,8 +42,16 @@ pub fn later(case: &Case, by: u64) -> Case {
     if let Some(at) = &mut seen.primary_down_since {
         tick(at, by);
     }
-    if let Some(former) = &mut seen.former_primary {
-        reach(former, by);
+    for former in &mut seen.former {
+        reach(&mut former.reach, by);
+        known(&mut former.server, by);
+        if let Known::Seen(answer)
+        | Known::Maybe {
+            last: Some(answer), ..
+        } = &mut former.server
+        {
+            tick(&mut answer.value.run_since, by);
+        }
     }
     for pod in &mut seen.pods {
         known(&mut pod.object, by);

@@ -32,10 +32,14 @@ pub struct PrimaryRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub continues: Option<String>,
 
-    /// Until `replid` is known: the last primary that clients were led to. What it wrote counts if the promotion comes to
-    /// nothing.
+    /// Until the promotion is seen through: the last primary that clients were led to. What it wrote counts if the promotion
+    /// comes to nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub served: Option<ServedPrimary>,
+
+    /// Whether the primary in `served` was alive when this was recorded: it hands over, and leads on if that comes to nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned: Option<bool>,
 
     /// When the record was written. For people; nothing is decided by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

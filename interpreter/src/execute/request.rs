@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wellcake_core::effects::{Effect, Route, Verb};
+use wellcake_core::effects::{Effect, Order, Route, Verb};
 use wellcake_core::facts::{Object, Ordinal, PodUid, Record, RoleLabel};
 use wellcake_core::parse;
 use wellcake_crds::labels;
@@ -94,21 +94,30 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
                 version: live.version(),
             })
         }
-        Verb::RecordPrimary { record, by_order } => record_primary(&record, by_order, view, look),
+        Verb::RecordPrimary { record, serves } => record_primary(&record, serves, view, look),
         Verb::MarkPrimaryDown { .. } => {
             Err(Failure::Vanished("the marker is written with the status"))
         }
         Verb::SetLabel { pod, label } => set_label(pod, label, view, look),
-        Verb::Promote { pod } => valkey(pod, Command::Promote, view, look),
-        Verb::Open { pod } => valkey(pod, Command::Open, view, look),
-        Verb::CloseClients { pod } => valkey(pod, Command::CloseClients, view, look),
+        Verb::Promote { pod } => valkey(effect, pod, Command::Promote, view, look),
+        Verb::StepDown { pod } => valkey(effect, pod, Command::StepDown, view, look),
+        Verb::Open { pod } => valkey(effect, pod, Command::Open, view, look),
+        Verb::CloseClients { pod } => valkey(effect, pod, Command::CloseClients, view, look),
+        Verb::PauseWrites { pod } => valkey(effect, pod, Command::PauseWrites, view, look),
+        Verb::ResumeWrites { pod } => valkey(effect, pod, Command::ResumeWrites, view, look),
+        Verb::AwaitCopy { pod, primary } => {
+            let offset = offset_of(primary, view, look).ok_or(Failure::Vanished(
+                "how far the primary has come is not known any more",
+            ))?;
+            valkey(effect, pod, Command::Await(offset), view, look)
+        }
         Verb::Follow { pod, primary } => {
             let uid =
                 uid_of(primary, look).ok_or(Failure::Vanished("the primary's pod is gone"))?;
             let server = view
                 .server(uid)
                 .ok_or(Failure::Vanished("the primary has no address"))?;
-            valkey(pod, Command::Follow(server.address), view, look)
+            valkey(effect, pod, Command::Follow(server.address), view, look)
         }
     }
 }
@@ -130,9 +139,29 @@ fn apply(object: Object, route: Ordinal, view: &mut View, look: &Look) -> Result
     })
 }
 
-fn valkey(pod: Ordinal, command: Command, view: &View, look: &Look) -> Result<Request, Failure> {
+/// How far the server of the last primary that served has come, in a pod that is there or not any more.
+fn offset_of(primary: Ordinal, view: &View, look: &Look) -> Option<u64> {
+    let served = look.seen.record?.truth();
+    if served.pod != primary {
+        return None;
+    }
+    let answer = view.server(served.pod_uid)?.snapshot().answer?;
+    Some(answer.info.offset())
+}
+
+/// A command for the server of the pod that the guard names, which may be one whose object is gone.
+fn valkey(
+    effect: &Effect,
+    pod: Ordinal,
+    command: Command,
+    view: &View,
+    look: &Look,
+) -> Result<Request, Failure> {
     let gone = Failure::Vanished("the pod is gone");
-    let server = uid_of(pod, look)
+    let guarded = effect.guard.pod.filter(|(of, _)| *of == pod);
+    let server = guarded
+        .map(|(_, uid)| uid)
+        .or_else(|| uid_of(pod, look))
         .and_then(|uid| view.server(uid))
         .ok_or(gone)?;
     let connection = server.snapshot().connection;
@@ -162,7 +191,7 @@ fn set_label(pod: Ordinal, label: RoleLabel, view: &View, look: &Look) -> Result
 /// Writes the record; a new epoch makes the marker of the old one void.
 fn record_primary(
     record: &Record,
-    by_order: bool,
+    serves: Option<Order>,
     view: &View,
     look: &Look,
 ) -> Result<Request, Failure> {
@@ -173,7 +202,7 @@ fn record_primary(
     let text = serde_json::to_value(&written).unwrap_or_default();
     let mut fields = text.clone();
     if let Some(fields) = fields.as_object_mut() {
-        for optional in ["claimUid", "replid", "continues", "served"] {
+        for optional in ["claimUid", "replid", "continues", "served", "planned"] {
             fields.entry(optional).or_insert(Value::Null);
         }
     }
@@ -192,10 +221,14 @@ fn record_primary(
         status.insert("primaryDownSince".to_owned(), Value::Null);
         status.insert("primaryDownFor".to_owned(), Value::Null);
     }
-    if let (true, Some(status)) = (by_order, status.as_object_mut()) {
-        let token = parse::promote_token(&look.cluster.object);
+    if let (Some(order), Some(status)) = (serves, status.as_object_mut()) {
+        let object = &look.cluster.object;
+        let (field, token) = match order {
+            Order::Promote => ("lastPromoteToken", parse::promote_token(object)),
+            Order::Failover => ("lastFailoverToken", parse::failover_token(object)),
+        };
         let token = token.ok_or(Failure::Vanished("the order was withdrawn"))?;
-        status.insert("lastPromoteToken".to_owned(), json!(token));
+        status.insert(field.to_owned(), json!(token));
     }
     let mirror = record.claim_uid.map(|_| {
         (

@@ -2,12 +2,17 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
+use wellcake_core::limits;
 use wellcake_core::render::CLIENT_PORT;
 
 use super::Failure;
 use crate::clock::Clock;
 use crate::valkey::{Connection, Server};
+
+/// Pause between two looks at a replica that catches up.
+const CATCH_UP_PAUSE: Duration = Duration::from_millis(1);
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +21,16 @@ pub enum Command {
     Promote,
     /// `REPLICAOF` this address.
     Follow(IpAddr),
+    /// `REPLICAOF` the address of nobody.
+    StepDown,
     /// `CONFIG SET port 6379`.
     Open,
+    /// `CLIENT PAUSE`, writes.
+    PauseWrites,
+    /// `CLIENT UNPAUSE`.
+    ResumeWrites,
+    /// Nothing but a look, until it has come this far: [`CATCH_UP_PAUSE`] between two looks.
+    Await(u64),
     /// `CLIENT KILL TYPE normal`.
     CloseClients,
 }
@@ -32,7 +45,14 @@ pub async fn send(
     match command {
         Command::Promote => connection.promote().await?,
         Command::Follow(primary) => connection.follow(primary).await?,
+        Command::StepDown => connection.step_down().await?,
         Command::Open => connection.open().await?,
+        Command::PauseWrites => {
+            let time = Duration::from_millis(limits::HANDOVER_PAUSE.0);
+            connection.pause_writes(time).await?;
+        }
+        Command::ResumeWrites => connection.resume_writes().await?,
+        Command::Await(offset) => return await_offset(server, connection, offset, clock).await,
         Command::CloseClients => {
             let closed = connection.close_clients().await?;
             tracing::info!(
@@ -46,4 +66,24 @@ pub async fn send(
     // The command was done; that the look after it fails is seen by the task that asks this server.
     let _ = server.read(&mut connection, clock).await;
     Ok(())
+}
+
+async fn await_offset(
+    server: &Arc<Server>,
+    mut connection: Connection,
+    offset: u64,
+    clock: &Clock,
+) -> Result<(), Failure> {
+    let until = clock.now().after(limits::HANDOVER_CATCH_UP);
+    loop {
+        server.read(&mut connection, clock).await?;
+        let answer = server.snapshot().answer;
+        if answer.is_some_and(|answer| answer.info.offset() >= offset) {
+            return Ok(());
+        }
+        if clock.now() >= until {
+            return Err(Failure::Vanished("the replica did not catch up in time"));
+        }
+        tokio::time::sleep(CATCH_UP_PAUSE).await;
+    }
 }

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wellcake_core::parse::Info;
-use wellcake_core::render::{CLIENT_PORT, FENCE_PORT};
+use wellcake_core::render::{CLIENT_PORT, FENCE_PORT, NOBODY};
 use wellcake_crds::names::OPERATOR_USER;
 
 /// Longest wait for a connection.
@@ -244,10 +244,29 @@ impl Connection {
         .await
     }
 
+    /// `REPLICAOF` the address of nobody, as at its start.
+    pub async fn step_down(&mut self) -> Result<(), Failure> {
+        let (host, port) = NOBODY;
+        self.send(redis::cmd("REPLICAOF").arg(host).arg(port)).await
+    }
+
     /// Opens the client port and closes the fence port; this connection stays (measured: 0.3 ms).
     pub async fn open(&mut self) -> Result<(), Failure> {
         self.send(redis::cmd("CONFIG").arg("SET").arg("port").arg(CLIENT_PORT))
             .await
+    }
+
+    /// Has the server take no writes for a time, and hold them back meanwhile.
+    pub async fn pause_writes(&mut self, time: Duration) -> Result<(), Failure> {
+        let mut pause = redis::cmd("CLIENT");
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        pause.arg("PAUSE").arg(millis).arg("WRITE");
+        self.send(&pause).await
+    }
+
+    /// Ends such a pause.
+    pub async fn resume_writes(&mut self) -> Result<(), Failure> {
+        self.send(redis::cmd("CLIENT").arg("UNPAUSE")).await
     }
 
     /// Ends the connections of clients.

@@ -2,7 +2,7 @@
 
 use wellcake_crds::v1beta1::Profile;
 
-use crate::facts::{Observation, Port, Record, Replid, SpecFacts, Tick};
+use crate::facts::{Observation, Offset, Port, Record, Replid, SpecFacts, Tick};
 use crate::limits;
 use crate::reasons::Reason;
 
@@ -24,28 +24,29 @@ pub fn best(
     };
     let best = voters
         .iter()
-        .filter(|voter| voter.holds_data() && voter.is_of(history))
-        .max_by_key(|voter| {
+        .filter(|voter| voter.holds_data())
+        .filter_map(|voter| Some((truth::reach(record, history, voter)?, voter)))
+        .max_by_key(|(reach, voter)| {
             (
-                voter.server.offset,
+                *reach,
                 voter.holds_copy(),
                 // Of equals, one that is about to go would only have to be replaced again.
                 !voter.terminating,
                 core::cmp::Reverse(voter.ordinal),
             )
         });
-    let Some(best) = best else {
+    let Some((reach, best)) = best else {
         return Verdict::Refuse(Reason::NoCompleteCopy, None);
     };
     // A server that takes writes of this history, or of what comes after it, holds more than any copy.
     let ahead = voters.iter().find(|voter| {
-        let further = voter.is_of(history) && voter.server.offset > best.server.offset;
+        let further = voter.is_of(history) && voter.server.offset > reach;
         voter.server.serves_writes() && (further || voter.continues(Some(history)))
     });
     if let Some(ahead) = ahead {
         return Verdict::Refuse(Reason::HistoriesDiffer, Some(ahead.ordinal));
     }
-    match newer_data_of_primary(spec, seen, record, best, now) {
+    match newer_data_of_primary(spec, seen, record, (best, reach), now) {
         Some(verdict) => verdict,
         None => Verdict::Leads(best.ordinal, why),
     }
@@ -90,7 +91,7 @@ fn newer_data_of_primary(
     spec: &SpecFacts,
     seen: &Observation,
     record: &Record,
-    best: &Voter,
+    (best, reach): (&Voter, Offset),
     now: Tick,
 ) -> Option<Verdict> {
     if spec.profile != Profile::Durable || !spec.persistence.survives_restart() {
@@ -124,7 +125,7 @@ fn newer_data_of_primary(
     // What it acknowledged after its last answer nobody knows; an operator that never saw it alive knows nothing at all.
     let ahead = seen
         .primary_offset
-        .map_or(returned.is_some(), |offset| offset > best.server.offset);
+        .map_or(returned.is_some(), |offset| offset > reach);
     if !ahead && !lacks_all {
         return None;
     }

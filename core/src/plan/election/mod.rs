@@ -88,17 +88,26 @@ fn voters(seen: &Observation, now: Tick) -> Voters {
         .collect()
 }
 
-/// The next primary after the recorded one ended or restarted, which was at `fault` at the latest, if that is known. `why`
-/// is the reason of a promotion of a replica.
+/// When a pod's server ended at the latest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The pod.
+    pub pod: Ordinal,
+    /// When.
+    pub at: Tick,
+}
+
+/// The next primary after the recorded one ended or restarted, by the fault `fault`, if its time is known. `why` is the
+/// reason of a promotion of a replica.
 pub fn next(
     spec: &SpecFacts,
     seen: &Observation,
     record: &Record,
     why: Reason,
-    fault: Option<Tick>,
+    fault: Option<Fault>,
     now: Tick,
 ) -> Verdict {
-    let late = fault.and_then(|fault| unanswered(spec, seen, record.pod, fault, now));
+    let late = fault.and_then(|fault| unanswered(spec, seen, fault.pod, fault.at, now));
     if late.is_some() {
         let wake = now.after(limits::ANSWERS);
         return Verdict::Wait(Reason::WaitingForAnswers, late, Some(wake));

@@ -152,14 +152,18 @@ fn holder_or_longer(
     }
     // Snapshots are taken by each server on its own schedule: that of another one may reach further, into the history
     // that the record names, or that continued the holder's, while the holder's is still of the one before.
+    // A snapshot of the data with which the recorded primary was chosen is later than one of a time before that.
+    let part = |voter: &Voter| {
+        let chosen = record.continues.is_some_and(|history| voter.is_of(history));
+        (rank(record, voter), chosen)
+    };
     let reach = |voter: &Voter| {
         let continued = voter.continues(Some(holder.server.replid));
-        (rank(record, voter), continued, voter.server.offset)
+        (part(voter), continued, voter.server.offset)
     };
     let is_later = |voter: &&Voter| {
         let same = voter.is_of(holder.server.replid);
-        let beyond = rank(record, voter) > rank(record, holder)
-            || voter.continues(Some(holder.server.replid));
+        let beyond = part(voter) > part(holder) || voter.continues(Some(holder.server.replid));
         let further = same && voter.server.offset > holder.server.offset;
         voter.holds_data() && (further || (!same && beyond && !spec.persistence.aof))
     };

@@ -1,6 +1,6 @@
 //! Whose data, and which history, counts.
 
-use crate::facts::{Observation, PodUid, Record, Served, SpecFacts};
+use crate::facts::{Observation, Offset, PodUid, Record, Replid, Served, SpecFacts};
 
 use super::Voter;
 
@@ -25,6 +25,18 @@ pub fn rank(record: &Record, voter: &Voter) -> u8 {
         (None, _) if voter.continues(record.continues) => 2,
         (None, _) => u8::from(record.continues.is_some_and(|h| voter.is_of(h))),
     }
+}
+
+/// How far a server's data reaches into a history, if it is a part of it or known to continue it. A promotion that was not
+/// seen through added nothing that anybody was led to: what continues the history of the primary before is compared by how
+/// much of that it holds.
+pub fn reach(record: &Record, history: Replid, voter: &Voter) -> Option<Offset> {
+    if voter.is_of(history) {
+        return Some(voter.server.offset);
+    }
+    let before = record.served.and_then(|served| served.replid);
+    let untouched = record.replid.is_none() && before == Some(history);
+    (untouched && voter.continues(before)).then_some(voter.server.replid2_until)
 }
 
 /// Whether a server holds nothing of what the last primary that took writes wrote.

@@ -1,0 +1,342 @@
+//! Planned handover: a primary that is alive gives the lead to a replica, and no acknowledged write is lost.
+//!
+//! Order: the new record, the primary's writes paused, the replica has all of it, the primary steps down, the replica is
+//! promoted if it holds all that the one before does. The pause makes that likely; the comparison after the end of the last
+//! write makes it certain. A primary that steps down follows nobody at first: it may hold more after all, and would lose it.
+//! Whatever is cut off in between leaves one writer or none, never two; what was recorded and not done is tried again or
+//! given up.
+
+use crate::effects::{Decision, Guard, Order, Verb};
+use crate::facts::{
+    Link, Observation, Ordinal, PodUid, Port, Record, Role, Served, ServerFacts, SpecFacts, Target,
+    Tick, Upstream,
+};
+use crate::limits;
+use crate::reasons::Reason;
+
+use super::death::{PrimaryState, primary_state};
+
+/// The primary that counts and its state: the recorded one, or one that was to hand over to it and was not seen to.
+pub fn leadership(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    now: Tick,
+) -> (Served, PrimaryState) {
+    use PrimaryState::{NotPromoted, Promoted, Serving, Silent};
+    let own = record.own();
+    let state = primary_state(spec, seen, &own, now);
+    let Some(before) = record.hands_over() else {
+        return (own, state);
+    };
+    if matches!(state, Serving | Promoted) {
+        return (own, state);
+    }
+    // The recorded one was promoted only after the one before had become a replica. So that one counts while it is a
+    // primary, and while it may be. Clients are led to the recorded one only once its history is recorded: where its pod is
+    // gone and nothing was heard of it for long, nothing is lost without it.
+    let former = primary_state(spec, seen, &before, now);
+    let long = seen
+        .primary_down_since
+        .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
+    match (state, former) {
+        (_, Serving | Promoted | Silent { .. }) => (before, former),
+        (Silent { gone: true, .. }, _) if long => (before, former),
+        (Silent { .. }, _) => (own, state),
+        (NotPromoted, _) => (before, former),
+        (_, NotPromoted) => (own, state),
+        _ if ended_at(state) >= ended_at(former) => (own, state),
+        _ => (before, former),
+    }
+}
+
+const fn ended_at(state: PrimaryState) -> Option<Tick> {
+    match state {
+        PrimaryState::Restarted { since, .. } => Some(since),
+        PrimaryState::Ended { since, .. } => since,
+        _ => None,
+    }
+}
+
+/// Whether the pod of a primary is about to go, or its object is gone while its server lives on.
+fn is_leaving(seen: &Observation, primary: &Served) -> bool {
+    let terminating = seen
+        .pod(primary.pod)
+        .and_then(|pod| pod.object.value())
+        .is_some_and(|object| object.uid == primary.pod_uid && object.terminating);
+    terminating || seen.is_gone(primary.pod, primary.pod_uid)
+}
+
+/// Begins a handover if one is due and a replica is fit. Whether it does.
+pub fn plan(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    primary: &Served,
+    now: Tick,
+    decision: &mut Decision,
+) -> bool {
+    let leaving = is_leaving(seen, primary);
+    let order = spec
+        .failover
+        .filter(|target| !is_refused(*target, spec, record, primary, decision));
+    if !leaving && order.is_none() {
+        return false;
+    }
+    let Some(server) = seen.server_of(primary.pod, primary.pod_uid, now, limits::DESTRUCTIVE_AGE)
+    else {
+        return false;
+    };
+    // The handover before is seen through first, and what is handed over is recorded.
+    if record.truth().replid != Some(server.replid) || record.hands_over() != record.served {
+        return false;
+    }
+    let asked = match order {
+        Some(Target::Pod(pod)) if !leaving => Some(pod),
+        _ => None,
+    };
+    let Some(copy) = fittest(seen, primary, server, asked, now) else {
+        decision.wait(Reason::WaitingForTarget, asked);
+        return false;
+    };
+    let reason = if order.is_some() {
+        Reason::HandoverOrdered
+    } else {
+        Reason::PrimaryLeaves
+    };
+    let serves = order.map(|_| Order::Failover);
+    begin(
+        seen,
+        record,
+        (primary, server),
+        copy,
+        serves,
+        reason,
+        decision,
+    );
+    true
+}
+
+/// An order that can never be carried out is refused and remembered as served, lest it fire at some later time.
+fn is_refused(
+    target: Target,
+    spec: &SpecFacts,
+    record: &Record,
+    primary: &Served,
+    decision: &mut Decision,
+) -> bool {
+    let (reason, pod) = match target {
+        _ if spec.pods < 2 => (Reason::HandoverNeedsReplica, None),
+        Target::Unknown => (Reason::TargetUnknown, None),
+        Target::Pod(pod) if pod == primary.pod => (Reason::TargetLeads, Some(pod)),
+        Target::Pod(_) | Target::Any => return false,
+    };
+    decision.refuse(reason, pod);
+    let guard = Guard {
+        epoch: Some(record.epoch),
+        ..Guard::NONE
+    };
+    let verb = Verb::RecordPrimary {
+        record: *record,
+        serves: Some(Order::Failover),
+    };
+    decision.act(verb, guard, reason);
+    true
+}
+
+/// A replica that may take over.
+#[derive(Clone, Copy)]
+struct Copy<'a> {
+    pod: Ordinal,
+    uid: PodUid,
+    server: &'a ServerFacts,
+}
+
+/// The replica with the most data of those that follow the primary, serve clients, stay, and are near enough; of equals the
+/// one of the lowest ordinal.
+fn fittest<'a>(
+    seen: &'a Observation,
+    primary: &Served,
+    server: &ServerFacts,
+    asked: Option<Ordinal>,
+    now: Tick,
+) -> Option<Copy<'a>> {
+    let gone = seen.is_gone(primary.pod, primary.pod_uid);
+    seen.ordinals()
+        .filter(|(ordinal, _)| asked.is_none_or(|asked| asked == *ordinal))
+        .filter_map(|(ordinal, pod)| {
+            let object = pod.object.value().filter(|object| !object.terminating)?;
+            let copy = seen.server_of(ordinal, object.uid, now, limits::DESTRUCTIVE_AGE)?;
+            let follows = match copy.role {
+                Role::Replica {
+                    upstream: Upstream::Pod(of),
+                    link: Link::Up,
+                    ..
+                } => of == primary.pod && !gone,
+                // The address of a pod that is gone is nobody's.
+                Role::Replica {
+                    upstream: Upstream::Other,
+                    link: Link::Up,
+                    ..
+                } => gone,
+                _ => false,
+            };
+            let near = server.offset.0.saturating_sub(copy.offset.0) <= limits::HANDOVER_LAG;
+            let fit = follows
+                && near
+                && copy.port == Port::Client
+                && copy.is_synced_replica()
+                && copy.replid == server.replid;
+            fit.then_some(Copy {
+                pod: ordinal,
+                uid: object.uid,
+                server: copy,
+            })
+        })
+        .max_by_key(|copy| (copy.server.offset, core::cmp::Reverse(copy.pod)))
+}
+
+fn begin(
+    seen: &Observation,
+    record: &Record,
+    (primary, server): (&Served, &ServerFacts),
+    copy: Copy,
+    serves: Option<Order>,
+    reason: Reason,
+    decision: &mut Decision,
+) {
+    let claim = seen.pod(copy.pod).and_then(|pod| pod.claim.value());
+    let new = Record {
+        epoch: record.epoch.next(),
+        pod: copy.pod,
+        pod_uid: copy.uid,
+        claim_uid: claim.map(|claim| claim.uid),
+        replid: None,
+        continues: Some(copy.server.replid),
+        served: Some(record.truth()),
+        planned: true,
+    };
+    let before = Guard {
+        epoch: Some(record.epoch),
+        pod: Some((copy.pod, copy.uid)),
+        run: Some(copy.server.run),
+        replica: Some(true),
+        offset_floor: Some(copy.server.offset),
+        ..Guard::NONE
+    };
+    let of_copy = Guard {
+        epoch: Some(new.epoch),
+        ..before
+    };
+    let of_primary = Guard {
+        epoch: Some(new.epoch),
+        pod: Some((primary.pod, primary.pod_uid)),
+        run: Some(server.run),
+        replica: Some(false),
+        ..Guard::NONE
+    };
+    let demoted = Guard {
+        primary: Some((copy.pod, copy.uid)),
+        copied: true,
+        ..of_primary
+    };
+    let promoted = Guard {
+        before: Some((primary.pod, primary.pod_uid)),
+        ..of_copy
+    };
+    let (from, to) = (primary.pod, copy.pod);
+    let record_new = Verb::RecordPrimary {
+        record: new,
+        serves,
+    };
+    let await_copy = Verb::AwaitCopy {
+        pod: to,
+        primary: from,
+    };
+    decision.act(record_new, before, reason);
+    decision.act(Verb::PauseWrites { pod: from }, of_primary, reason);
+    decision.act(await_copy, of_copy, reason);
+    decision.act(Verb::StepDown { pod: from }, demoted, reason);
+    decision.act(Verb::Promote { pod: to }, promoted, reason);
+}
+
+/// A handover that was recorded and did not happen, while the primary before still takes writes: it leads again.
+pub fn abandon(
+    seen: &Observation,
+    record: &Record,
+    primary: &Served,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let Some(server) = seen.server_of(primary.pod, primary.pod_uid, now, limits::DESTRUCTIVE_AGE)
+    else {
+        return;
+    };
+    let guard = Guard {
+        epoch: Some(record.epoch),
+        pod: Some((primary.pod, primary.pod_uid)),
+        run: Some(server.run),
+        replica: Some(false),
+        ..Guard::NONE
+    };
+    let back = Record {
+        epoch: record.epoch.next(),
+        pod: primary.pod,
+        pod_uid: primary.pod_uid,
+        claim_uid: primary.claim_uid,
+        replid: Some(server.replid),
+        continues: Some(server.replid),
+        served: None,
+        planned: false,
+    };
+    let resume = Verb::ResumeWrites { pod: primary.pod };
+    let verb = Verb::RecordPrimary {
+        record: back,
+        serves: None,
+    };
+    decision.act(resume, guard, Reason::HandoverAbandoned);
+    decision.act(verb, guard, Reason::HandoverAbandoned);
+}
+
+/// The end of a handover: clients that hold on to the primary before are let go, since established connections survive any
+/// change of endpoints, and it is forgotten.
+pub fn see_through(
+    seen: &Observation,
+    record: &Record,
+    primary: &ServerFacts,
+    guard: Guard,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let Some(before) = record.served.filter(|_| record.planned) else {
+        return;
+    };
+    let server = seen
+        .server_of(before.pod, before.pod_uid, now, limits::DESTRUCTIVE_AGE)
+        .filter(|server| server.role != Role::Primary && server.port == Port::Client);
+    if let Some(server) = server {
+        let demoted = Guard {
+            epoch: Some(record.epoch),
+            pod: Some((before.pod, before.pod_uid)),
+            run: Some(server.run),
+            replica: Some(true),
+            ..Guard::NONE
+        };
+        let (close, resume) = (
+            Verb::CloseClients { pod: before.pod },
+            Verb::ResumeWrites { pod: before.pod },
+        );
+        decision.act(close, demoted, Reason::ClientsMoved);
+        decision.act(resume, demoted, Reason::ClientsMoved);
+    }
+    let verb = Verb::RecordPrimary {
+        record: Record {
+            replid: Some(primary.replid),
+            served: None,
+            planned: false,
+            ..*record
+        },
+        serves: None,
+    };
+    decision.act(verb, guard, Reason::ClientsMoved);
+}
