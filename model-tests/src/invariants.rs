@@ -144,7 +144,15 @@ fn empty_never_wins(world: &World, o: usize, n: usize, winner: &Process) -> Resu
     let holds_some = |data: &Data| world.owed().any(|write| data.holds(write));
     let in_sync = winner.linked || winner.unlinked_at.is_some();
     let is_copy = in_sync && !winner.syncing;
-    if is_copy || winner.port == Port::Client || holds_some(&winner.data) {
+    // It may win instead of a copy that holds no more.
+    let as_good_as_a_copy = !winner.syncing
+        && world.processes().any(|(_, process)| {
+            let linked_once = process.linked || process.unlinked_at.is_some();
+            linked_once
+                && !process.syncing
+                && process.data.log.iter().all(|w| winner.data.holds(*w))
+        });
+    if is_copy || winner.port == Port::Client || holds_some(&winner.data) || as_good_as_a_copy {
         return Ok(());
     }
     let holder = world.pods.iter().enumerate().find(|(other, pod)| {

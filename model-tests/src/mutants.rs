@@ -57,15 +57,19 @@ mutants! {
     the_fence_is_not_seen: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
         values(seen, |server| server.port = Port::Client);
     }),
-    a_copy_under_way_is_a_copy: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
-        values(seen, |server| if let Role::Replica { syncing, link, .. } = &mut server.role
-            && *syncing
-        {
-            *syncing = false;
-            *link = Link::Down { seconds: 0 };
-            server.offset = Offset(server.offset.0.max(1));
+    a_copy_under_way_is_a_copy: |spec, seen, hints, now| {
+        let mut decision = on(spec, seen, hints, now, |seen| {
+            values(seen, |server| if let Role::Replica { syncing, link, .. } = &mut server.role
+                && *syncing
+            {
+                *syncing = false;
+                *link = Link::Down { seconds: 0 };
+                server.offset = Offset(server.offset.0.max(2));
+            });
         });
-    }),
+        each_guard(&mut decision.effects, |guard| guard.offset_floor = None);
+        decision
+    },
     offsets_are_not_compared: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
         values(seen, |server| server.offset = Offset(1_000_000));
     }),
@@ -154,6 +158,29 @@ mutants! {
     }),
     guards_forget_the_role: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.replica = None),
     guards_forget_what_others_hold: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.absent = Held::Nothing),
+
+    guards_forget_the_copy: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.copied = false),
+    guards_forget_the_primary_before: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.before = None),
+
+    // Handovers.
+    a_handover_is_a_death: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
+        record(seen, |record| record.planned = false);
+    }),
+    nobody_steps_down: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        effects.retain(|effect| !matches!(effect.verb, Verb::StepDown { .. }));
+        each_guard(effects, |guard| guard.before = None);
+    }),
+    who_steps_down_follows_at_once: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        for effect in effects.iter_mut() {
+            if let (Verb::StepDown { pod }, Some((primary, _))) = (effect.verb, effect.guard.primary) {
+                effect.verb = Verb::Follow { pod, primary };
+            }
+        }
+    }),
+    a_copy_is_promoted_before_the_primary_steps_down: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        each_guard(effects, |guard| guard.before = None);
+        effects.sort_by_key(|effect| matches!(effect.verb, Verb::StepDown { .. }));
+    }),
 
     // Effects that are left out, done too early or wrong.
     promotions_are_not_recorded: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {

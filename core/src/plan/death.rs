@@ -147,11 +147,15 @@ pub fn is_closed(seen: &Observation, primary: &Served) -> bool {
 
 /// Whether the primary's connection was closed and some server has not answered since then: its word is still to come.
 pub fn awaits_witnesses(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) -> bool {
-    let closed = seen
-        .pod(primary.pod)
+    closed_since(seen, primary)
+        .is_some_and(|closed| unanswered(spec, seen, primary.pod, closed, now).is_some())
+}
+
+/// When the primary closed its connection.
+pub fn closed_since(seen: &Observation, primary: &Served) -> Option<Tick> {
+    seen.pod(primary.pod)
         .and_then(|pod| reach_of(seen, primary, pod))
-        .and_then(closed_at);
-    closed.is_some_and(|closed| unanswered(spec, seen, primary.pod, closed, now).is_some())
+        .and_then(closed_at)
 }
 
 /// A server beside the recorded primary whose newest answer is of a time before `fault`.

@@ -14,7 +14,7 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
-use super::death::{PrimaryState, primary_state};
+use super::death::{PrimaryState, is_closed, primary_state};
 
 /// The primary that counts and its state: the recorded one, or one that was to hand over to it and was not seen to.
 pub fn leadership(
@@ -39,10 +39,11 @@ pub fn leadership(
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
+    let over = |gone: bool| gone && (long || is_closed(seen, &own));
     match (state, former) {
-        (_, Serving | Promoted | Silent { .. }) => (before, former),
-        (Silent { gone: true, .. }, _) if long => (before, former),
-        (Silent { .. }, _) => (own, state),
+        (_, Serving | Promoted) => (before, former),
+        (Silent { gone, .. }, _) if !over(gone) => (own, state),
+        (Silent { .. }, _) | (_, Silent { .. }) => (before, former),
         (NotPromoted, _) => (before, former),
         (_, NotPromoted) => (own, state),
         _ if ended_at(state) >= ended_at(former) => (own, state),

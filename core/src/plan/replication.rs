@@ -8,7 +8,7 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
-use super::death::{PrimaryState, awaits_witnesses, is_closed};
+use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
 use super::handover;
 
@@ -161,7 +161,8 @@ fn silent(
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
     if gone && !running_copy && (long || is_closed(seen, &primary)) {
         // Nobody kept a copy in memory: what the pods load from their volumes decides, as after a full restart.
-        let verdict = election::next(spec, seen, record, Reason::PrimaryGone, None, now);
+        let fault = closed_since(seen, &primary).map(|since| fault_of(&primary, since));
+        let verdict = election::next(spec, seen, record, Reason::PrimaryGone, fault, now);
         obey(verdict, seen, now, decision);
         return;
     }
