@@ -93,6 +93,16 @@ impl Applied {
         Ok(())
     }
 
+    /// Sets annotations of the ValkeyCluster; a value of null takes one away.
+    pub async fn annotate(&self, annotations: Value) -> Result<()> {
+        let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
+        self.space
+            .api::<ValkeyCluster>()
+            .patch(self.name.as_str(), &PatchParams::default(), &patch)
+            .await?;
+        Ok(())
+    }
+
     /// Deletes the ValkeyCluster.
     pub async fn delete(&self) -> Result<()> {
         let api = self.space.api::<ValkeyCluster>();

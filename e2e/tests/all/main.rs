@@ -5,6 +5,7 @@ mod all_pods;
 mod creation;
 mod deletion;
 mod failover;
+mod handover;
 mod harness;
 mod operator;
 mod refusals;
