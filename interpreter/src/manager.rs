@@ -1,14 +1,17 @@
-//! Runs the watches always and the tasks of the clusters while this process leads.
+//! Runs the watches and the reads by name always, and the tasks of the clusters while this process leads.
+//!
+//! Who waits to lead knows all that it takes to connect to every server, so that a change of leaders is short.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use thiserror::Error;
-use tokio::sync::watch as channel;
+use tokio::sync::{Notify, watch as channel};
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use wellcake_crds::names::ClusterName;
 
 use crate::clock::Clock;
@@ -24,6 +27,11 @@ use crate::router::Router;
 use crate::tell::Tales;
 use crate::valkey::{Pace, Surroundings};
 use crate::watch::{Caches, Cluster, Kept, Key, Scope};
+
+/// When what a new leader knows already is read again.
+const READ_AGAIN: Duration = Duration::from_secs(3);
+/// Pause between two clusters in this.
+const READ_APART: Duration = Duration::from_millis(50);
 
 /// How to run.
 #[derive(Clone, Debug, Default)]
@@ -76,11 +84,21 @@ pub async fn run(
         leadership,
         metrics,
         teller,
+        known: BTreeMap::new(),
         workers: BTreeMap::new(),
     };
     let outcome = manager.run(&ready, &stop).await;
     manager.end_all().await;
     outcome
+}
+
+/// What is read by name of one cluster, whoever leads.
+struct Known {
+    uid: String,
+    fetcher: Arc<Fetcher>,
+    /// Wakes the cluster's task.
+    changed: Arc<Notify>,
+    _reading: DropGuard,
 }
 
 struct Running {
@@ -98,6 +116,7 @@ struct Manager {
     leadership: channel::Receiver<Leadership>,
     metrics: Arc<dyn Metrics>,
     teller: Teller,
+    known: BTreeMap<Key, Known>,
     workers: BTreeMap<Key, Running>,
 }
 
@@ -118,8 +137,10 @@ impl Manager {
                     self.end_all().await;
                     epoch = present;
                 }
+                let present = self.present();
+                self.know(&present);
                 if epoch.is_some() {
-                    self.start_and_end().await;
+                    self.start_and_end(present).await;
                 }
             }
             tokio::select! {
@@ -131,15 +152,54 @@ impl Manager {
         Ok(())
     }
 
-    /// Starts the tasks of new clusters and ends those of clusters that are gone.
-    async fn start_and_end(&mut self) {
-        let present: BTreeMap<Key, String> = self
-            .caches
-            .clusters
-            .all()
+    /// The clusters that are there, with their uids.
+    fn present(&self) -> BTreeMap<Key, String> {
+        let clusters = self.caches.clusters.all();
+        let named = clusters
             .iter()
-            .map(|seen| (seen.value.key().clone(), seen.value.uid().to_owned()))
-            .collect();
+            .map(|seen| (seen.value.key().clone(), seen.value.uid().to_owned()));
+        named.collect()
+    }
+
+    /// Reads what is read by name of the clusters that are there, and of no others.
+    fn know(&mut self, present: &BTreeMap<Key, String>) {
+        self.known
+            .retain(|key, known| present.get(key) == Some(&known.uid));
+        for (key, uid) in present {
+            if self.known.contains_key(key) {
+                continue;
+            }
+            // One whose name cannot be served is told of when its task would start.
+            if let Ok(name) = ClusterName::parse(&key.name) {
+                let known = self.read(key, uid, &name);
+                self.known.insert(key.clone(), known);
+            }
+        }
+    }
+
+    fn read(&self, key: &Key, uid: &str, name: &ClusterName) -> Known {
+        let changed = Arc::<Notify>::default();
+        let (client, told) = (self.client.clone(), Arc::clone(&changed));
+        let fetcher = Arc::new(Fetcher::new(client, self.clock, &key.namespace, name, told));
+        let stop = CancellationToken::new();
+        let (caches, reader) = (Arc::clone(&self.caches), Arc::clone(&fetcher));
+        let (at, of) = (key.clone(), uid.to_owned());
+        let cluster = move || -> Option<Arc<Cluster>> {
+            let seen = caches.clusters.get(&at)?;
+            (seen.value.uid() == of).then_some(seen.value)
+        };
+        let work = async move { reader.run(cluster).await };
+        tokio::spawn(stop.clone().run_until_cancelled_owned(work));
+        Known {
+            uid: uid.to_owned(),
+            fetcher,
+            changed,
+            _reading: stop.drop_guard(),
+        }
+    }
+
+    /// Starts the tasks of new clusters and ends those of clusters that are gone.
+    async fn start_and_end(&mut self, present: BTreeMap<Key, String>) {
         let gone: Vec<Key> = self
             .workers
             .iter()
@@ -166,8 +226,13 @@ impl Manager {
                 return;
             }
         };
+        let Some(known) = self.known.get(&key) else {
+            return;
+        };
+        let (fetcher, changed) = (Arc::clone(&known.fetcher), Arc::clone(&known.changed));
+        self.read_again(&fetcher);
         let stop = CancellationToken::new();
-        let worker = self.worker(&key, &uid, name, &stop);
+        let worker = self.worker(&key, &uid, name, fetcher, changed);
         let router = Arc::clone(&self.router);
         let (end, at) = (stop.clone(), key.clone());
         let task = tokio::spawn(async move {
@@ -178,15 +243,32 @@ impl Manager {
         self.workers.insert(key, Running { uid, stop, task });
     }
 
-    fn worker(&self, key: &Key, uid: &str, name: ClusterName, stop: &CancellationToken) -> Worker {
-        let changed = self.router.register(key);
-        let (client, clock) = (self.client.clone(), self.clock);
-        let fetcher = Fetcher::new(client, clock, &key.namespace, &name, Arc::clone(&changed));
-        let fetcher = Arc::new(fetcher);
-        self.start_fetcher(&fetcher, key, uid, stop);
+    /// What was read before this process led is read again soon: nobody watched for reasons to. Not at once: a new leader has
+    /// more urgent things to do; and not of all clusters at the same time.
+    fn read_again(&self, fetcher: &Arc<Fetcher>) {
+        let turn = u32::try_from(self.workers.len()).unwrap_or(u32::MAX);
+        let pause = READ_AGAIN.saturating_add(READ_APART.saturating_mul(turn));
+        let fetcher = Arc::downgrade(fetcher);
+        tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            if let Some(fetcher) = fetcher.upgrade() {
+                fetcher.again().notify_one();
+            }
+        });
+    }
+
+    fn worker(
+        &self,
+        key: &Key,
+        uid: &str,
+        name: ClusterName,
+        fetcher: Arc<Fetcher>,
+        changed: Arc<Notify>,
+    ) -> Worker {
+        self.router.register(key, Arc::clone(&changed));
         let pace = Arc::new(Pace::default());
         let around = Surroundings {
-            clock,
+            clock: self.clock,
             pace: Arc::clone(&pace),
             changed: Arc::clone(&changed),
             password: fetcher.password(),
@@ -197,7 +279,7 @@ impl Manager {
         let kubernetes = Kubernetes {
             client: self.client.clone(),
             caches: Arc::clone(&self.caches),
-            clock,
+            clock: self.clock,
             fetcher: Arc::clone(&fetcher),
             namespace: key.namespace.clone(),
             name: name.clone(),
@@ -208,9 +290,15 @@ impl Manager {
             uid: uid.to_owned(),
         };
         Worker {
-            view: View::new(subject, Arc::clone(&self.caches), clock, fetcher, around),
+            view: View::new(
+                subject,
+                Arc::clone(&self.caches),
+                self.clock,
+                fetcher,
+                around,
+            ),
             kubernetes,
-            clock,
+            clock: self.clock,
             leadership: self.leadership.clone(),
             changed,
             pace,
@@ -224,23 +312,6 @@ impl Manager {
             newest: channel::Sender::new(None),
             state: State::default(),
         }
-    }
-
-    fn start_fetcher(
-        &self,
-        fetcher: &Arc<Fetcher>,
-        key: &Key,
-        uid: &str,
-        stop: &CancellationToken,
-    ) {
-        let (caches, fetcher) = (Arc::clone(&self.caches), Arc::clone(fetcher));
-        let (key, uid) = (key.clone(), uid.to_owned());
-        let cluster = move || -> Option<Arc<Cluster>> {
-            let seen = caches.clusters.get(&key)?;
-            (seen.value.uid() == uid).then_some(seen.value)
-        };
-        let work = async move { fetcher.run(cluster).await };
-        tokio::spawn(stop.clone().run_until_cancelled_owned(work));
     }
 
     async fn end(&mut self, key: &Key) {

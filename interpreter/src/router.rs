@@ -16,10 +16,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Where the task of a cluster waits.
-    pub fn register(&self, key: &Key) -> Arc<Notify> {
-        let mut tasks = self.tasks.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(tasks.entry(key.clone()).or_default())
+    /// Where the task of a cluster waits from now on.
+    pub fn register(&self, key: &Key, task: Arc<Notify>) {
+        self.tasks
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key.clone(), task);
     }
 
     /// The task of a cluster has ended.

@@ -1,10 +1,11 @@
-//! The primary is lost under load.
+//! The primary is lost, or gives the lead away, under load.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
+use serde_json::json;
 use wellcake_e2e::apply::{Applied, replication, restarts};
 use wellcake_e2e::faults::{self, Frozen, Process};
 use wellcake_e2e::hanging::HangingApply;
@@ -14,6 +15,9 @@ use wellcake_e2e::operator;
 
 use crate::Options;
 use crate::figures::Figure;
+
+/// From here on it is told what the clients met.
+const SLOW: Duration = Duration::from_millis(1_300);
 
 /// What is done to the primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +32,10 @@ pub enum Fault {
     ForceDelete,
     /// SIGKILL of its server and of the operator that leads.
     LeaderAndPrimary,
+    /// No fault: the annotation `valkey.wellcake.io/failover`.
+    Handover,
+    /// `kubectl delete pod`.
+    Delete,
 }
 
 impl Fault {
@@ -44,6 +52,8 @@ impl Fault {
             Self::LeaderAndPrimary => {
                 "leading operator and primary killed → first acknowledged write"
             }
+            Self::Handover => "planned handover, longest pause between acknowledged writes",
+            Self::Delete => "pod of the primary deleted, longest pause between acknowledged writes",
         }
     }
 
@@ -53,7 +63,15 @@ impl Fault {
             Self::Kill | Self::KillBesideFrozen | Self::KillWhileApplyHangs => (0.5, 0.8),
             Self::ForceDelete => (1.5, 2.0),
             Self::LeaderAndPrimary => (20.0, 20.0),
+            Self::Handover => (0.05, 0.15),
+            // Right after another change: the deletion itself changes where the Service leads.
+            Self::Delete => (0.05, 1.2),
         }
+    }
+
+    /// Whether the primary lives on until another one leads.
+    const fn is_planned(self) -> bool {
+        matches!(self, Self::Handover | Self::Delete)
     }
 }
 
@@ -117,17 +135,36 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
     let cluster = Applied::ready(space, "bench", replication()).await?;
     for run in 1..=runs {
         operator::wait_ready(&space.client, RECOVERY).await?;
-        let (_, pod) = cluster.primary().await?;
+        let (old, pod) = cluster.primary().await?;
         let load = Load::start(&cluster).await?;
         let (at, lasting) = harm(space, fault, &cluster, &pod).await?;
+        if fault.is_planned() {
+            cluster
+                .wait("another pod leads", RECOVERY, |look| {
+                    look.recorded() != Some(old) && look.status().primary.is_some()
+                })
+                .await?;
+        }
         load.progress().await?;
         lasting.end().await?;
         let finished = load.finish(&cluster).await?;
-        let (at_pods, service) = finished.recovery(at).context("no write after the fault")?;
+        let (at_pods, service) = if fault.is_planned() {
+            let pods = finished.at_pods.longest_gap();
+            (pods, finished.through_service.longest_gap())
+        } else {
+            finished.recovery(at).context("no write after the fault")?
+        };
         println!(
             "run {run}: {at_pods:.3?} at pod level, {service:.3?} through the Service, {:?}",
             finished.outcome
         );
+        if at_pods.max(service) > SLOW {
+            println!(
+                "met at pod level: {}through the Service: {}",
+                finished.at_pods.failures(),
+                finished.through_service.failures()
+            );
+        }
         values.at_pods.push(at_pods.as_secs_f64());
         values.through_service.push(service.as_secs_f64());
         values.lost.push(finished.outcome.lost as f64);
@@ -176,6 +213,14 @@ async fn harm(
             lasting.hanging = Some(HangingApply::start(space).await?);
             primary.kill()
         }
+        Fault::Handover => {
+            let token = format!("{:?}", Instant::now());
+            cluster
+                .annotate(json!({"valkey.wellcake.io/failover": token}))
+                .await?;
+            Ok(Instant::now())
+        }
+        Fault::Delete => faults::delete(space, &pod.name_any()).await,
         Fault::ForceDelete => faults::force_delete(space, &pod.name_any()).await,
         Fault::LeaderAndPrimary => {
             let leader = Process::of(&operator::leader(&space.client).await?)?;

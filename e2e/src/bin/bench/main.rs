@@ -48,6 +48,10 @@ enum Name {
     ForceDelete,
     /// The leading operator and the server of the primary are killed at once.
     LeaderAndPrimary,
+    /// The primary hands over since that is asked for.
+    Handover,
+    /// The pod of the primary is deleted in order.
+    Delete,
     /// Many clusters: memory, requests of a steady state, restarts of the operator.
     Fleet,
     /// One decision of the core.
@@ -111,6 +115,8 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
         Name::LeaderAndPrimary => {
             failover::run(client, failover::Fault::LeaderAndPrimary, options, taken).await
         }
+        Name::Handover => failover::run(client, failover::Fault::Handover, options, taken).await,
+        Name::Delete => failover::run(client, failover::Fault::Delete, options, taken).await,
         Name::Fleet => fleet::run(client, options, taken).await,
         Name::Step => Ok(()),
     }

@@ -6,13 +6,15 @@ use wellcake_e2e::cluster::repo;
 
 use crate::figures::{Figure, folder, rows};
 
-const ORDER: [&str; 8] = [
+const ORDER: [&str; 10] = [
     "startup",
     "kill",
     "kill-beside-frozen",
     "kill-while-apply-hangs",
     "force-delete",
     "leader-and-primary",
+    "handover",
+    "delete",
     "fleet",
     "step",
 ];
