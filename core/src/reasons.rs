@@ -83,6 +83,8 @@ reasons! {
     HandoverAbandoned Deed,
     /// Clients of the primary that handed over were disconnected, so that they connect to the new one.
     ClientsMoved Upkeep,
+    /// The claim of the primary got a copy of the primary record, which outlives the ValkeyCluster.
+    RecordKept Upkeep,
     /// The record now names the history that the primary writes.
     HistoryRecorded Upkeep,
     /// The primary's client port was opened.
@@ -177,8 +179,9 @@ reasons! {
     /// may hold more. Bring it back or say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     UnseenCopy Refusal,
-    /// Pods hold data although there is no primary record: say which pod shall lead with the annotation
-    /// `valkey.wellcake.io/promote: <pod>/0/<token>`.
+    /// Pods hold data although there is no primary record, as after a ValkeyCluster was deleted and made anew. If the volumes
+    /// keep a copy of its record, the pod named here is the last primary that it names; check that it holds what you expect.
+    /// Say which pod shall lead with the annotation `valkey.wellcake.io/promote: <pod>/0/<token>`.
     DataWithoutRecord Refusal,
     /// The annotation `valkey.wellcake.io/promote` names an epoch that is over, or a pod that cannot lead, or the recorded
     /// primary serves: the order is not carried out.

@@ -16,6 +16,7 @@ use wellcake_core::parse;
 use wellcake_core::render::{self, CLIENT_PORT, Owner};
 use wellcake_crds::defaults;
 use wellcake_crds::names::ClusterName;
+use wellcake_crds::v1beta1::PrimaryRecord;
 
 use crate::clock::Clock;
 use crate::fetch::{Fetched, Fetcher};
@@ -140,9 +141,11 @@ impl View {
             .servers
             .values()
             .any(|(server, _)| server.snapshot().rivalry.is_there(now));
+        let kept_record = self.kept_record(facts.len());
         let primary_down_since = record.and_then(|record| self.down_since(&cluster, &record));
         let mut seen = Observation {
             record,
+            kept_record,
             primary_down_since,
             primary_offset: None,
             objects,
@@ -164,6 +167,19 @@ impl View {
             return Ok(None);
         };
         parse::record(record, &self.subject.name, &mut self.interner).map(Some)
+    }
+
+    /// The newest record that a claim keeps. One that cannot be read is none.
+    fn kept_record(&mut self, pods: usize) -> Option<Record> {
+        let name = &self.subject.name;
+        let namespace = &self.subject.key.namespace;
+        let kept: Vec<PrimaryRecord> = (0u32..)
+            .take(pods)
+            .filter_map(|n| self.caches.claims.get(&Key::new(namespace, &name.claim(n))))
+            .filter_map(|claim| serde_json::from_str(claim.value.record.as_deref()?).ok())
+            .collect();
+        let newest = kept.iter().max_by_key(|record| record.epoch)?;
+        parse::record(newest, name, &mut self.interner).ok()
     }
 
     /// The marker, if it speaks of the present record.

@@ -326,7 +326,6 @@ impl Worker {
         let patch = StatusPatch {
             cluster,
             status: patch,
-            mirror: None,
         };
         self.state.status = Some(tokio::spawn(write_status(
             self.kubernetes.clone(),

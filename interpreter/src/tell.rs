@@ -141,6 +141,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::Apply(_)
         | Verb::Delete(_)
         | Verb::RecordPrimary { .. }
+        | Verb::KeepRecord { .. }
         | Verb::MarkPrimaryDown { .. } => None,
     }
 }
@@ -153,6 +154,7 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::Delete(_) => "Delete",
         Verb::SetRoute { .. } => "Route",
         Verb::RecordPrimary { .. } => "RecordPrimary",
+        Verb::KeepRecord { .. } => "KeepRecord",
         Verb::MarkPrimaryDown { .. } => "MarkPrimaryDown",
         Verb::SetLabel { .. } => "Label",
         Verb::Promote { .. } => "Promote",

@@ -8,6 +8,9 @@ use crate::invariants::{self, Violation};
 use crate::operator::{self, Brain, LEASE, Operator};
 use crate::world::{Disk, World, Zombie};
 
+/// More epochs than a ValkeyCluster lives through in a run.
+const LIFE: u32 = 1_000_000;
+
 /// One event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Action {
@@ -48,6 +51,8 @@ pub enum Action {
     Terminate(usize),
     /// A person asks for another primary: this pod, or any that is fit.
     Ask(Option<usize>),
+    /// The ValkeyCluster is deleted and made anew; its claims stay.
+    Renew,
     /// A pod is deleted and its server ends in order.
     Delete(usize),
     /// A pod is deleted by force; its server lives on, where operators see it or not.
@@ -80,6 +85,7 @@ impl Action {
             Self::Kill(_)
                 | Self::Delete(_)
                 | Self::Terminate(_)
+                | Self::Renew
                 | Self::DeleteByForce(_)
                 | Self::Freeze(_)
                 | Self::Hide(_)
@@ -184,6 +190,7 @@ impl World {
                     zombie.hidden = hidden;
                 }
             }
+            Action::Renew => self.renew(),
             Action::Terminate(n) => {
                 if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.exists) {
                     pod.terminating = true;
@@ -291,6 +298,44 @@ impl World {
             pod.exists = false;
             if ephemeral {
                 pod.disk = None;
+            }
+        }
+    }
+
+    /// Everything that the ValkeyCluster owns goes with it. A pod whose process lives on where nobody sees it would hold its
+    /// volume, so that no new one could start.
+    fn renew(&mut self) {
+        if !self.zombies.is_empty() {
+            return;
+        }
+        for n in 0..self.pods.len() {
+            self.end(n, true);
+            self.remove(n);
+            if let Some(pod) = self.pods.get_mut(n) {
+                pod.claim_is_young = false;
+            }
+        }
+        if self.disk == Disk::None {
+            // Whoever deletes what is in memory only gives it up.
+            let owed: Vec<_> = self.owed().collect();
+            self.forfeited.extend(owed);
+        }
+        // Epochs may begin anew.
+        self.promoted.clear();
+        for ack in &mut self.acks {
+            ack.epoch = ack.epoch.saturating_add(LIFE);
+        }
+        self.api.record = None;
+        self.api.down_since = None;
+        self.api.routes = [None; 2];
+        self.spec.failover = None;
+        // What the operators knew of the old one is no matter of the new one.
+        for o in 0..self.operators.len() {
+            let authority = self.operators.get(o).map(|operator| operator.authority);
+            let mut fresh = Operator::new(self, false);
+            if let (Some(operator), Some(authority)) = (self.operators.get_mut(o), authority) {
+                fresh.authority = authority;
+                *operator = fresh;
             }
         }
     }

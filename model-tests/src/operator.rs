@@ -110,7 +110,7 @@ impl World {
         });
         let claim = (self.disk != Disk::None).then_some(ClaimFacts {
             uid: ClaimUid(u16::try_from(n).unwrap_or(u16::MAX)),
-            younger_than_cluster: true,
+            younger_than_cluster: pod.claim_is_young,
         });
         (object, claim)
     }
@@ -318,8 +318,10 @@ impl World {
                 .and_then(|object| operator.reach.get(&object.uid).copied()),
             ..*facts
         });
+        let kept = operator.cache.kept.iter().flatten();
         Some(Observation {
             record,
+            kept_record: kept.max_by_key(|record| record.epoch).copied(),
             primary_down_since: operator.cache.down_since,
             primary_offset: operator
                 .offset
@@ -413,6 +415,14 @@ impl World {
                     self.spec.failover = None;
                 }
                 Ok(written)
+            }
+            Verb::KeepRecord { record } => {
+                let at = record.pod.index();
+                Ok(self.write_api(o, |api| {
+                    if let Some(claim) = api.kept.get_mut(at) {
+                        *claim = Some(record);
+                    }
+                }))
             }
             Verb::MarkPrimaryDown { down } => {
                 let now = self.now;

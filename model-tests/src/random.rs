@@ -49,7 +49,8 @@ pub enum End {
 }
 
 /// What needs a person, and only a person.
-const NEEDS_PERSON: [Reason; 3] = [
+const NEEDS_PERSON: [Reason; 4] = [
+    Reason::DataWithoutRecord,
     Reason::HistoriesDiffer,
     Reason::RecordedDataGone,
     Reason::OnlyOlderData,
@@ -238,6 +239,7 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
         8 => Action::Terminate(n),
         9 => Action::Ask(None),
         10 => Action::Ask(Some(n)),
+        11 if numbers.below(8) == 0 => Action::Renew,
         _ => Action::Poll {
             operator: o,
             pod: n,

@@ -68,6 +68,8 @@ impl Process {
 pub struct Pod {
     /// Whether the object exists.
     pub exists: bool,
+    /// Whether its claim was made after the ValkeyCluster.
+    pub claim_is_young: bool,
     /// Uid.
     pub uid: PodUid,
     /// Address.
@@ -110,6 +112,8 @@ pub struct Zombie {
 pub struct Api {
     /// The primary record.
     pub record: Option<Record>,
+    /// The copy of a record on each claim.
+    pub kept: Vec<Option<Record>>,
     /// `primaryDownSince`.
     pub down_since: Option<Tick>,
     /// Pods that the selectors of the client and the primary Service name.
@@ -169,6 +173,7 @@ impl World {
             zombies: Vec::new(),
             api: Api {
                 record: None,
+                kept: vec![None; usize::from(pods)],
                 down_since: None,
                 routes: [None; 2],
             },
@@ -186,6 +191,7 @@ impl World {
             let process = Some(world.boot(None));
             world.pods.push(Pod {
                 exists: true,
+                claim_is_young: true,
                 uid,
                 addr,
                 terminating: false,

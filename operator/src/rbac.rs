@@ -49,10 +49,8 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         Kind::Apply => Object::ALL.into_iter().filter_map(apply).collect(),
         Kind::Delete => Object::ALL.into_iter().filter_map(delete).collect(),
         Kind::SetRoute => vec![(CORE, "services", &["patch"])],
-        Kind::RecordPrimary => vec![
-            (OWN, "valkeyclusters/status", &["patch"]),
-            (CORE, "persistentvolumeclaims", &["patch"]),
-        ],
+        Kind::RecordPrimary => vec![(OWN, "valkeyclusters/status", &["patch"])],
+        Kind::KeepRecord => vec![(CORE, "persistentvolumeclaims", &["patch"])],
         Kind::MarkPrimaryDown => vec![(OWN, "valkeyclusters/status", &["patch"])],
         Kind::SetLabel => vec![(CORE, "pods", &["patch"])],
         // Spoken to the server itself.

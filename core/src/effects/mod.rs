@@ -51,6 +51,11 @@ pub enum Verb {
         /// The order that this serves, whose value is remembered with it.
         serves: Option<Order>,
     },
+    /// Copies the record to the claim of the recorded pod.
+    KeepRecord {
+        /// The record.
+        record: Record,
+    },
     /// Writes (or takes away) the marker that the recorded primary does not serve.
     MarkPrimaryDown {
         /// Whether it is down.
@@ -122,6 +127,8 @@ pub enum Kind {
     SetRoute,
     /// [`Verb::RecordPrimary`].
     RecordPrimary,
+    /// [`Verb::KeepRecord`].
+    KeepRecord,
     /// [`Verb::MarkPrimaryDown`].
     MarkPrimaryDown,
     /// [`Verb::SetLabel`].
@@ -146,12 +153,13 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
         Self::SetRoute,
         Self::RecordPrimary,
+        Self::KeepRecord,
         Self::MarkPrimaryDown,
         Self::SetLabel,
         Self::Promote,
@@ -172,6 +180,7 @@ impl Kind {
             Self::Delete => "delete",
             Self::SetRoute => "set_route",
             Self::RecordPrimary => "record_primary",
+            Self::KeepRecord => "keep_record",
             Self::MarkPrimaryDown => "mark_primary_down",
             Self::SetLabel => "set_label",
             Self::Promote => "promote",
@@ -215,6 +224,7 @@ impl Verb {
             Self::Delete(_) => Kind::Delete,
             Self::SetRoute { .. } => Kind::SetRoute,
             Self::RecordPrimary { .. } => Kind::RecordPrimary,
+            Self::KeepRecord { .. } => Kind::KeepRecord,
             Self::MarkPrimaryDown { .. } => Kind::MarkPrimaryDown,
             Self::SetLabel { .. } => Kind::SetLabel,
             Self::Promote { .. } => Kind::Promote,
@@ -243,9 +253,11 @@ impl Verb {
     /// Its lane.
     pub const fn lane(self) -> Lane {
         match self {
-            Self::CreateCredentials | Self::Apply(_) | Self::Delete(_) | Self::SetLabel { .. } => {
-                Lane::Provisioning
-            }
+            Self::CreateCredentials
+            | Self::Apply(_)
+            | Self::Delete(_)
+            | Self::KeepRecord { .. }
+            | Self::SetLabel { .. } => Lane::Provisioning,
             _ => Lane::Safety,
         }
     }

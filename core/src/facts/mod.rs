@@ -28,6 +28,8 @@ pub use time::{Millis, Tick};
 pub struct Observation {
     /// The primary record in the status.
     pub record: Option<Record>,
+    /// The newest record that a claim of this cluster keeps a copy of. It outlives the ValkeyCluster.
+    pub kept_record: Option<Record>,
     /// Since when the recorded primary has not served, by the marker in the status; only of the present record.
     pub primary_down_since: Option<Tick>,
     /// The offset that the last primary that served ([`Record::truth`]) had when it answered last as one.

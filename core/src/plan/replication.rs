@@ -68,6 +68,25 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
     mark_outage(state, seen, &record, decision);
 }
 
+/// The claim of the recorded pod has a copy of the record. Nothing is decided by it: it comes after the promotion, so that one
+/// more may have followed. It names a pod to the person who must decide after the ValkeyCluster was deleted.
+fn keep_record(seen: &Observation, record: &Record, decision: &mut Decision) {
+    let claim = seen.pod(record.pod).and_then(|pod| pod.claim.value());
+    let own = record.claim_uid.is_some() && claim.map(|claim| claim.uid) == record.claim_uid;
+    // One of a later epoch is not of this ValkeyCluster's life, and none of its business.
+    let stale = seen
+        .kept_record
+        .is_none_or(|kept| kept.epoch <= record.epoch && kept != *record);
+    if own && stale {
+        let guard = Guard {
+            epoch: Some(record.epoch),
+            ..Guard::NONE
+        };
+        let verb = Verb::KeepRecord { record: *record };
+        decision.act(verb, guard, Reason::RecordKept);
+    }
+}
+
 const fn fault_of(primary: &Served, at: Tick) -> Fault {
     Fault {
         pod: primary.pod,
@@ -223,8 +242,11 @@ fn lead(
     let is_led_to = server.port == Port::Client && seen.objects.client_route == Some(ordinal);
     // Each promotion has an epoch of its own, also one of the same pod: the write of the record is what two operators
     // cannot both win.
+    // Epochs go on where those of an earlier ValkeyCluster with the same claims ended.
+    let kept = seen.kept_record.map_or(Epoch(0), |kept| kept.epoch);
+    let last = if seen.record.is_some() { epoch } else { kept };
     let record = Record {
-        epoch: epoch.next(),
+        epoch: last.next(),
         pod: ordinal,
         pod_uid: object.uid,
         claim_uid: pod.claim.value().map(|claim| claim.uid),
@@ -330,6 +352,7 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
     route(seen, record.pod, guard, decision);
     attach_replicas(seen, leader, record.epoch, now, decision);
     handover::see_through(seen, record, primary, guard, now, decision);
+    keep_record(seen, record, decision);
     for (ordinal, uid, server) in others(seen, record.pod, now) {
         open_when_synced(ordinal, uid, server, record, primary, decision);
     }

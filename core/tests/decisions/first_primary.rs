@@ -1,6 +1,6 @@
 //! The first primary of a new cluster.
 
-use wellcake_core::effects::Kind;
+use wellcake_core::effects::{Kind, Verb};
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
 
@@ -89,4 +89,55 @@ fn nobody_leads_while_a_server_loads() {
     s.server(0, |server| server.loading = true);
     assert_eq!(promoted(&s.decide()), None);
     assert!(waits_for(&s.decide(), Reason::WaitingForLoad));
+}
+
+/// A ValkeyCluster was made anew; its claims hold data and pod 1's keeps the record of the one before.
+fn made_anew() -> Situation {
+    let mut s = fresh(durable());
+    s.seen.kept_record = Some(Record {
+        epoch: Epoch(3),
+        pod: Ordinal(1),
+        pod_uid: PodUid(90),
+        claim_uid: Some(ClaimUid(1)),
+        replid: Some(Replid(60)),
+        continues: None,
+        served: None,
+        planned: false,
+    });
+    for n in 0..3 {
+        s.server(n, |server| server.keys = 5);
+    }
+    s
+}
+
+fn named(s: &Situation) -> Option<Ordinal> {
+    let decision = s.decide();
+    assert_eq!(recorded(&decision), None);
+    let refusal = decision.refusals.first().unwrap();
+    assert_eq!(refusal.reason, Reason::DataWithoutRecord);
+    refusal.pod
+}
+
+#[test]
+fn data_without_a_record_names_the_pod_of_the_record_that_the_claims_keep() {
+    let mut s = made_anew();
+    assert_eq!(named(&s), Some(Ordinal(1)));
+    // Not if that pod has another claim now.
+    s.seen.kept_record.as_mut().unwrap().claim_uid = Some(ClaimUid(77));
+    assert_eq!(named(&s), Some(Ordinal(0)));
+}
+
+#[test]
+fn the_claim_of_the_primary_gets_a_copy_of_each_record() {
+    let mut s = healthy(durable());
+    assert!(s.decide().effects.is_empty());
+    s.seen.kept_record = None;
+    let decision = s.decide();
+    let record = s.seen.record.unwrap();
+    assert!(
+        decision
+            .effects
+            .iter()
+            .any(|effect| effect.verb == Verb::KeepRecord { record })
+    );
 }

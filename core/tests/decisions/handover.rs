@@ -295,3 +295,114 @@ fn a_primary_that_was_to_hand_over_is_told_as_the_primary_while_it_serves() {
     assert_eq!(told.primary, Some(Ordinal(0)));
     assert!(told.available.0);
 }
+
+#[test]
+fn a_copy_that_followed_the_new_primary_for_a_moment_counts_by_what_it_holds() {
+    let mut s = demoted(10);
+    // Pod 0 has 10 bytes more of the old history than pod 2, and then some of the new one; pod 1 ended.
+    s.server(0, |server| {
+        server.replid = Replid(7);
+        server.replid2 = Some(HISTORY);
+        server.replid2_until = Offset(1010);
+        server.offset = Offset(1024);
+        server.role = Role::Replica {
+            upstream: Upstream::Pod(Ordinal(1)),
+            link: Link::Down { seconds: 0 },
+            syncing: false,
+        };
+    });
+    s.kill(1);
+    s.unlink(2, 0);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
+    // One that has less of it does not win by what it heard of the new history.
+    s.server(0, |server| server.replid2_until = Offset(990));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(2)));
+}
+
+#[test]
+fn a_primary_that_leads_again_counts_as_one_that_served() {
+    let record = recorded(&demoted(10).decide()).unwrap();
+    assert_eq!((record.pod, record.served), (Ordinal(0), None));
+}
+
+#[test]
+fn a_new_primary_that_is_gone_before_anybody_followed_it_is_replaced_after_20_seconds() {
+    let mut s = promoted_already();
+    s.seen.record.as_mut().unwrap().replid = Some(Replid(7));
+    s.seen.pods[1].object = Known::Absent;
+    s.seen.pods[1].server = Known::Absent;
+    s.seen.pods[1].reach = None;
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 19_000));
+    assert_eq!(promoted(&s.decide()), None);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+    assert!(promoted(&s.decide()).is_some());
+    // A server that cannot be seen may be its witness.
+    s.silence(2, 1_000);
+    assert_eq!(promoted(&s.decide()), None);
+}
+
+#[test]
+fn nobody_leads_while_the_new_primary_may_live_although_the_one_before_is_gone() {
+    let mut s = demoted(0);
+    s.silence(1, 30_000);
+    s.silence(2, 30_000);
+    s.object(0, |object| object.uid = PodUid(9));
+    let mut successor = booted(0);
+    successor.pod_uid = PodUid(9);
+    successor.keys = 10;
+    s.serve(0, successor);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 30_000));
+    assert_eq!(promoted(&s.decide()), None);
+}
+
+#[test]
+fn of_two_old_snapshots_the_one_that_the_last_promotion_continued_leads() {
+    let mut s = healthy(SpecFacts {
+        persistence: Persistence {
+            aof: false,
+            rdb: true,
+            claims: true,
+        },
+        ..cache()
+    });
+    // Pod 0 leads by the record with a history that no snapshot has.
+    let record = s.seen.record.as_mut().unwrap();
+    record.replid = Some(Replid(20));
+    record.continues = Some(Replid(15));
+    for (pod, history) in [(0, 13), (1, 13), (2, 15)] {
+        let mut server = booted(pod);
+        server.replid = Replid(history);
+        server.offset = Offset(500);
+        server.keys = 5;
+        server.uptime = 31;
+        s.serve(pod, server);
+    }
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(2)));
+}
+
+#[test]
+fn answers_from_before_a_deleted_primary_closed_its_connection_do_not_count() {
+    let mut s = healthy(cache());
+    s.seen.pods[0].object = Known::Absent;
+    s.seen.pods[0].server = Known::Absent;
+    s.seen.pods[0].reach = None;
+    s.former(Reachability {
+        pod_uid: PodUid(0),
+        kept: Kept::Closed {
+            at: Tick(NOW.0 - 30),
+        },
+        fresh: Fresh::Refused {
+            at: Tick(NOW.0 - 10),
+        },
+    });
+    for pod in [1, 2] {
+        s.serve(pod, booted(pod));
+        if let Known::Seen(answer) = &mut s.seen.pods[usize::from(pod)].server {
+            answer.at = Tick(NOW.0 - 100);
+        }
+    }
+    s.spec.persistence.claims = false;
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(waits_for(&decision, Reason::WaitingForAnswers));
+}

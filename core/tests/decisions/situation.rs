@@ -160,6 +160,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
         spec,
         seen: Observation {
             record: Some(record),
+            kept_record: Some(record),
             primary_down_since: None,
             primary_offset: Some(Offset(1000)),
             objects: objects(),
@@ -177,6 +178,7 @@ pub fn healthy(spec: SpecFacts) -> Situation {
 pub fn fresh(spec: SpecFacts) -> Situation {
     let mut situation = healthy(spec);
     situation.seen.record = None;
+    situation.seen.kept_record = None;
     situation.seen.primary_offset = None;
     for n in 0..3 {
         situation.serve(n, booted(n));

@@ -124,11 +124,40 @@ proptest! {
         prop_assert!(told.ready_condition.0 && told.available.0 && !told.degraded.0 && !told.progressing.0);
     }
 
-    /// One promotion at a time, and none beside a primary that serves.
+    /// One promotion at a time, and beside a primary that serves only after that stepped down.
     #[test]
     fn at_most_one_promotion_and_none_beside_a_serving_primary(case in any_case()) {
-        let count = promotions(&decide(&case)).count();
-        prop_assert!(count <= usize::from(!recorded_serves(&case)));
+        let decision = decide(&case);
+        let steps_down = |pod| decision.effects.iter().position(|e| {
+            e.verb == Verb::StepDown { pod }
+        });
+        let promoted = |pod| decision.effects.iter().position(|e| {
+            e.verb == Verb::Promote { pod }
+        });
+        let mut beside = 0;
+        for effect in &decision.effects {
+            let Verb::Promote { pod } = effect.verb else { continue };
+            match effect.guard.before {
+                Some((before, _)) => prop_assert!(steps_down(before) < promoted(pod) && steps_down(before).is_some()),
+                None => beside += 1,
+            }
+        }
+        prop_assert!(promotions(&decision).count() <= 1);
+        prop_assert!(beside <= usize::from(!recorded_serves(&case)));
+    }
+
+    /// Only a primary steps down, for a copy that is promoted with it.
+    #[test]
+    fn who_steps_down_is_a_primary_and_a_copy_is_promoted_for_it(case in any_case()) {
+        let decision = decide(&case);
+        for effect in decision.effects.iter().filter(|e| matches!(e.verb, Verb::StepDown { .. })) {
+            prop_assert_eq!(effect.guard.replica, Some(false));
+            prop_assert!(effect.guard.copied);
+            let promoted = decision.effects.iter().any(|e| {
+                matches!(e.verb, Verb::Promote { .. }) && e.guard.before == effect.guard.pod
+            });
+            prop_assert!(promoted);
+        }
     }
 
     /// A re-pointing may cost a replica its copy, so copies are re-pointed one by one.

@@ -338,17 +338,18 @@ pub fn arbitrary() -> impl Strategy<Value = Case> {
     );
     (
         spec(),
-        option::of(record()),
+        (option::of(record()), option::weighted(0.3, record())),
         markers,
         objects(),
         pods,
         hints(),
     )
-        .prop_map(|(spec, record, markers, objects, pods, hints)| Case {
+        .prop_map(|(spec, records, markers, objects, pods, hints)| Case {
             spec,
             hints,
             seen: Observation {
-                record,
+                record: records.0,
+                kept_record: records.1,
                 primary_down_since: markers.0,
                 primary_offset: markers.1,
                 objects,
@@ -408,21 +409,23 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
     objects.primary_route = Some(leader);
     objects.replicas_applied = pods;
     objects.password = Known::seen(NOW, PasswordSource::Usable);
+    let record = Record {
+        epoch: Epoch(1),
+        pod: leader,
+        pod_uid: PodUid(u16::from(leader.0)),
+        claim_uid: Some(ClaimUid(u16::from(leader.0))),
+        replid: Some(Replid(1)),
+        continues: None,
+        served: None,
+        planned: false,
+    };
     let at = |n: u8| Tick(NOW.0 - ages.get(usize::from(n)).copied().unwrap_or(0));
     Case {
         spec,
         hints: Hints::default(),
         seen: Observation {
-            record: Some(Record {
-                epoch: Epoch(1),
-                pod: leader,
-                pod_uid: PodUid(u16::from(leader.0)),
-                claim_uid: Some(ClaimUid(u16::from(leader.0))),
-                replid: Some(Replid(1)),
-                continues: None,
-                served: None,
-                planned: false,
-            }),
+            record: Some(record),
+            kept_record: Some(record),
             primary_down_since: None,
             primary_offset: Some(offset),
             objects,

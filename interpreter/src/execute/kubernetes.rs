@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
 };
@@ -22,7 +23,7 @@ use super::{Failure, Request, valkey};
 use crate::clock::Clock;
 use crate::fetch::{Fetcher, secret_value, text_of, typed};
 use crate::observe::View;
-use crate::watch::{Caches, Cluster, Kept, LeanPod, Pod, resource_of};
+use crate::watch::{Caches, Claim, Cluster, Kept, LeanPod, Pod, resource_of};
 
 /// Longest wait for one answer, in seconds.
 const DEADLINE: u64 = 5;
@@ -39,8 +40,6 @@ pub struct StatusPatch {
     pub cluster: Arc<Cluster>,
     /// Merge patch of the status.
     pub status: Value,
-    /// Name of the claim that keeps a copy of the record, and the copy.
-    pub mirror: Option<(String, String)>,
 }
 
 /// Carries out requests for one cluster.
@@ -77,6 +76,7 @@ impl Kubernetes {
                 version,
             } => self.delete(object, &name, uid, version).await,
             Request::Status(patch) => self.patch_status(patch).await,
+            Request::Keep { name, uid, record } => self.keep(&name, &uid, &record).await,
             Request::Label { name, uid, value } => self.label(&name, &uid, &value).await,
             Request::Valkey {
                 server,
@@ -158,25 +158,23 @@ impl Kubernetes {
         self.caches
             .clusters
             .put(Cluster::from(patched), self.clock.now());
-        if let Some((claim, record)) = patch.mirror {
-            tokio::spawn(self.clone().mirror(claim, record));
-        }
         Ok(())
     }
 
     /// Copies the record to the claim, where it survives the ValkeyCluster. The record in the status is the one that counts.
-    async fn mirror(self, claim: String, record: String) {
-        use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-        let body =
-            json!({ "metadata": { "annotations": { annotations::PRIMARY_RECORD: record } } });
+    async fn keep(&self, claim: &str, uid: &str, record: &str) -> Result<(), Failure> {
+        let annotations = json!({ annotations::PRIMARY_RECORD: record });
+        let body = json!({ "metadata": { "uid": uid, "annotations": annotations } });
         let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &self.namespace);
         let params = PatchParams {
             field_manager: Some(MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        if let Err(why) = within(api.patch_metadata(&claim, &params, &Patch::Merge(&body))).await {
-            tracing::warn!(namespace = self.namespace, claim, error = %why, "cannot copy the primary record to the claim");
-        }
+        let patched = within(api.patch_metadata(claim, &params, &Patch::Merge(&body))).await?;
+        self.caches
+            .claims
+            .put(Claim::from(patched), self.clock.now());
+        Ok(())
     }
 
     async fn label(&self, name: &str, uid: &str, value: &Value) -> Result<(), Failure> {

@@ -42,6 +42,15 @@ pub enum Request {
     },
     /// Patch the status.
     Status(StatusPatch),
+    /// Copy the record to a claim.
+    Keep {
+        /// The claim.
+        name: String,
+        /// Its uid.
+        uid: String,
+        /// The copy.
+        record: String,
+    },
     /// Set a pod's role label.
     Label {
         /// The pod.
@@ -95,6 +104,7 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
             })
         }
         Verb::RecordPrimary { record, serves } => record_primary(&record, serves, view, look),
+        Verb::KeepRecord { record } => keep_record(&record, view),
         Verb::MarkPrimaryDown { .. } => {
             Err(Failure::Vanished("the marker is written with the status"))
         }
@@ -199,8 +209,7 @@ fn record_primary(
     let mut written =
         parse::record_status(record, &view.subject.name, &view.interner).ok_or(unknown)?;
     written.recorded_at = Some(Clock::wall());
-    let text = serde_json::to_value(&written).unwrap_or_default();
-    let mut fields = text.clone();
+    let mut fields = serde_json::to_value(&written).unwrap_or_default();
     if let Some(fields) = fields.as_object_mut() {
         for optional in ["claimUid", "replid", "continues", "served", "planned"] {
             fields.entry(optional).or_insert(Value::Null);
@@ -230,15 +239,21 @@ fn record_primary(
         let token = token.ok_or(Failure::Vanished("the order was withdrawn"))?;
         status.insert(field.to_owned(), json!(token));
     }
-    let mirror = record.claim_uid.map(|_| {
-        (
-            view.subject.name.claim(u32::from(record.pod.0)),
-            text.to_string(),
-        )
-    });
     Ok(Request::Status(StatusPatch {
         cluster: Arc::clone(&look.cluster),
         status,
-        mirror,
     }))
+}
+
+fn keep_record(record: &Record, view: &View) -> Result<Request, Failure> {
+    let unknown = || Failure::Vanished("an identity in the record is not known any more");
+    let written = parse::record_status(record, &view.subject.name, &view.interner);
+    let written = written.ok_or_else(unknown)?;
+    let uid = written.claim_uid.clone().ok_or_else(unknown)?;
+    let record_text = serde_json::to_string(&written).map_err(|_| unknown())?;
+    Ok(Request::Keep {
+        name: view.subject.name.claim(u32::from(record.pod.0)),
+        uid,
+        record: record_text,
+    })
 }

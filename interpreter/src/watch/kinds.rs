@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wellcake_core::facts::{Container, RoleLabel};
 use wellcake_core::render::SERVER;
+use wellcake_crds::annotations;
 use wellcake_crds::labels;
 use wellcake_crds::v1beta1::ValkeyCluster;
 
@@ -210,9 +211,12 @@ pub struct Claim {
     identity: Identity,
     /// When it was created.
     pub created: Option<Timestamp>,
+    /// The copy of a primary record that it keeps.
+    pub record: Option<String>,
 }
 
-kept!(Claim, |one, other| one.created == other.created);
+kept!(Claim, |one, other| one.created == other.created
+    && one.record == other.record);
 
 impl From<PartialObjectMeta<api::PersistentVolumeClaim>> for Claim {
     fn from(claim: PartialObjectMeta<api::PersistentVolumeClaim>) -> Self {
@@ -224,6 +228,12 @@ impl From<PartialObjectMeta<api::PersistentVolumeClaim>> for Claim {
         Self {
             identity: Identity::of(&claim.metadata),
             created,
+            record: claim
+                .metadata
+                .annotations
+                .as_ref()
+                .and_then(|all| all.get(annotations::PRIMARY_RECORD))
+                .cloned(),
         }
     }
 }

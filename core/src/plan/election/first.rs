@@ -10,7 +10,8 @@ use super::{Verdict, voters};
 pub fn first(spec: &SpecFacts, seen: &Observation, now: Tick) -> Verdict {
     let voters = voters(seen, now);
     if let Some(full) = voters.iter().find(|voter| voter.server.keys > 0) {
-        return Verdict::Refuse(Reason::DataWithoutRecord, Some(full.ordinal));
+        let named = last_recorded(seen).unwrap_or(full.ordinal);
+        return Verdict::Refuse(Reason::DataWithoutRecord, Some(named));
     }
     for (ordinal, pod) in seen.members(spec) {
         let voter = voters.iter().find(|voter| voter.ordinal == ordinal);
@@ -35,6 +36,13 @@ pub fn first(spec: &SpecFacts, seen: &Observation, now: Tick) -> Verdict {
             (!voters.is_empty()).then(|| now.after(limits::RECHECK)),
         ),
     }
+}
+
+/// The pod that the newest record on a claim names, if it still has that claim.
+fn last_recorded(seen: &Observation) -> Option<Ordinal> {
+    let kept = seen.kept_record?;
+    let claim = seen.pod(kept.pod)?.claim.value()?;
+    (Some(claim.uid) == kept.claim_uid).then_some(kept.pod)
 }
 
 /// Never started, on a volume that is new.

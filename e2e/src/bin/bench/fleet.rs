@@ -161,24 +161,30 @@ async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Re
         .into_iter()
         .filter_map(|it| Some((it.metadata.name?, it.metadata.generation?)))
         .collect();
-    while !behind.is_empty() {
-        let left = Duration::from_secs(120).saturating_sub(at.elapsed());
-        let Ok(event) = timeout(left, changes.try_next()).await else {
-            bail!(
-                "{} clusters were not observed within two minutes",
-                behind.len()
-            );
-        };
-        let Some(WatchEvent::Modified(it)) = event? else {
-            continue;
-        };
+    let mut observed = |it: ValkeyCluster| {
         let name = it.metadata.name.unwrap_or_default();
         let observed = it.status.and_then(|it| it.observed_generation);
-        if behind
-            .get(&name)
-            .is_some_and(|asked| observed >= Some(*asked))
-        {
-            behind.remove(&name);
+        behind.retain(|other, asked| *other != name || observed < Some(*asked));
+        behind.len()
+    };
+    let mut left = names.len();
+    while left > 0 {
+        let limit = Duration::from_secs(120).saturating_sub(at.elapsed());
+        let Ok(event) = timeout(limit, changes.try_next()).await else {
+            bail!("{left} clusters were not observed within two minutes");
+        };
+        match event? {
+            Some(WatchEvent::Modified(it)) => left = observed(it),
+            Some(_) => {}
+            // The API server ends watches at times.
+            None => {
+                let clusters = api.list(&ListParams::default()).await?;
+                let version = clusters.metadata.resource_version.unwrap_or_default();
+                for it in clusters.items {
+                    left = observed(it);
+                }
+                changes = Box::pin(api.watch(&WatchParams::default(), &version).await?);
+            }
         }
     }
     println!("all observed after {:.3?}", at.elapsed());
