@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, EvictParams};
 use kube::{Api, ResourceExt};
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -159,6 +159,21 @@ impl Drop for BlackHole {
 /// Deletes a pod as `kubectl delete pod` does. Gives the time of it.
 pub async fn delete(space: &Space, pod: &str) -> Result<Instant> {
     remove(space, pod, &DeleteParams::default()).await
+}
+
+/// Evicts a pod, as a drain of its node does, once its disruption budget allows that. Gives the time of it.
+pub async fn evict(space: &Space, pod: &str, limit: Duration) -> Result<Instant> {
+    let start = Instant::now();
+    let api: Api<Pod> = space.api();
+    loop {
+        match api.evict(pod, &EvictParams::default()).await {
+            Ok(_) => return Ok(Instant::now()),
+            Err(kube::Error::Api(status)) if status.code == 429 && start.elapsed() < limit => {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
+            Err(why) => return Err(why).with_context(|| format!("cannot evict {pod}")),
+        }
+    }
 }
 
 /// Deletes a pod as `kubectl delete pod --force --grace-period=0` does. Gives the time of it.

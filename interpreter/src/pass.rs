@@ -128,8 +128,11 @@ impl Worker {
         self.recorder.pass(&line, &self.view.interner);
         self.tales
             .decided(&self.view.subject, &decision, look.spec.unserved);
-        self.pace
-            .set_settled(decision.effects.is_empty() && decision.waits.is_empty());
+        // What is done to objects of Kubernetes changes nothing that servers could tell.
+        let moves = exec::lane(&decision, effects::Lane::Safety)
+            .next()
+            .is_some();
+        self.pace.set_settled(!moves && decision.waits.is_empty());
         self.newest.send_replace(Some(Arc::new(look.seen.clone())));
         let safety = self.safety_lane(&decision).await;
         self.start_batch(&decision, &look);

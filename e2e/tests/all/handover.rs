@@ -130,6 +130,33 @@ async fn a_primary_whose_pod_is_deleted_hands_over_before_it_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn all_pods_are_evicted_in_turn_under_load_and_nothing_is_lost() {
+    beside_others("evict", |space| async move {
+        let cluster = Applied::ready(&space, "evict", replication()).await?;
+        let load = Load::start(&cluster).await?;
+        for pod in cluster.pods().await? {
+            faults::evict(&space, &pod.name_any(), RECOVERY).await?;
+            cluster
+                .wait("the pod is another one", RECOVERY, |look| {
+                    look.pods
+                        .iter()
+                        .any(|it| it.name_any() == pod.name_any() && it.uid() != pod.uid())
+                })
+                .await?;
+            cluster.wait_ready(RECOVERY).await?;
+        }
+        let finished = load.finish(&cluster).await?;
+        println!(
+            "longest gap {:?} at pods, {:?} through the Service",
+            finished.at_pods.longest_gap(),
+            finished.through_service.longest_gap()
+        );
+        finished.nothing_lost()
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_cannot_lead_is_refused_by_name_and_the_token_is_spent() {
     beside_others("target", |space| async move {
         let cluster = Applied::ready(&space, "target", replication()).await?;

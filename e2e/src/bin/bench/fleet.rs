@@ -74,15 +74,52 @@ async fn with_fleet(
         )
         .await?,
     );
-    for (title, bound, kill) in [("SIGTERM", 2.0, false), ("SIGKILL", 17.0, true)] {
-        let mut values = Vec::new();
-        for round in 0..RESTARTS {
-            values.push(restart(client, space, kill, round).await?.as_secs_f64());
+    for (signal, bound, kill) in [("SIGTERM", 2.0, false), ("SIGKILL", 17.0, true)] {
+        for (change, bound) in [(Change::Spec, Some(bound)), (Change::Object, None)] {
+            let mut values = Vec::new();
+            for round in 0..RESTARTS {
+                let took = restart(client, space, kill, change, round).await?;
+                values.push(took.as_secs_f64());
+            }
+            let title = format!(
+                "{signal} of the leading operator → {count} {}",
+                change.title()
+            );
+            taken.push(Figure::new(&title, "s", &values, bound));
         }
-        let title = format!("{title} of the leading operator → {count} changed clusters observed");
-        taken.push(Figure::new(&title, "s", &values, Some(bound)));
     }
     Ok(())
+}
+
+/// What is changed in every cluster to see that it is observed.
+#[derive(Clone, Copy)]
+enum Change {
+    /// A field that no object depends on.
+    Spec,
+    /// A field that an object has to be applied for.
+    Object,
+}
+
+impl Change {
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Spec => "clusters observed again",
+            Self::Object => "clusters observed again, with an object of each to apply",
+        }
+    }
+
+    fn patch(self, odd: bool) -> serde_json::Value {
+        match self {
+            Self::Spec => {
+                let schedule = if odd { "0 3 * * *" } else { "0 4 * * *" };
+                json!({"spec": {"backup": {"schedule": schedule}}})
+            }
+            Self::Object => {
+                let most = if odd { 2 } else { 1 };
+                json!({"spec": {"podDisruptionBudget": {"maxUnavailable": most}}})
+            }
+        }
+    }
 }
 
 /// Memory of the leader. With less than ten minutes of steady state before it, it is no final figure.
@@ -133,7 +170,13 @@ async fn steady(client: &Client, options: &Options, taken: &mut Vec<Figure>) -> 
 
 /// Ends the leader and changes every cluster at the same time; gives the time until the status of each speaks of the
 /// change.
-async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Result<Duration> {
+async fn restart(
+    client: &Client,
+    space: &Space,
+    kill: bool,
+    change: Change,
+    round: usize,
+) -> Result<Duration> {
     operator::replace_restarted(client).await?;
     // The one that leads now has heard of everybody.
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -153,8 +196,8 @@ async fn restart(client: &Client, space: &Space, kill: bool, round: usize) -> Re
     } else {
         leader.terminate()?
     };
-    let budget = json!({"spec": {"podDisruptionBudget": {"maxUnavailable": 1 + (round + usize::from(kill)) % 2}}});
-    let patch = Patch::Merge(&budget);
+    let change = change.patch((round + usize::from(kill)).is_multiple_of(2));
+    let patch = Patch::Merge(&change);
     let params = PatchParams::default();
     let patched = try_join_all(names.iter().map(|name| api.patch(name, &params, &patch))).await?;
     let mut behind: BTreeMap<String, i64> = patched
