@@ -49,8 +49,7 @@ pub enum End {
 }
 
 /// What needs a person, and only a person.
-const NEEDS_PERSON: [Reason; 4] = [
-    Reason::DataWithoutRecord,
+const NEEDS_PERSON: [Reason; 3] = [
     Reason::HistoriesDiffer,
     Reason::RecordedDataGone,
     Reason::OnlyOlderData,
@@ -295,12 +294,18 @@ pub fn settle(
         .map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now))
         .and_then(|decision| decision.refusals.first().copied());
     match refusal {
-        Some(note) if NEEDS_PERSON.contains(&note.reason) => Ok(End::NeedsPerson(note.reason)),
+        Some(note) if needs_person(world, note.reason) => Ok(End::NeedsPerson(note.reason)),
         _ => Err(Violation {
             invariant: "L1 comes to rest",
             seen: format!("after {} ms: {last}", world.age()),
         }),
     }
+}
+
+/// Data without a record is there only after the ValkeyCluster was made anew.
+fn needs_person(world: &World, reason: Reason) -> bool {
+    let made_anew = world.pods.iter().any(|pod| !pod.claim_is_young);
+    NEEDS_PERSON.contains(&reason) || (made_anew && reason == Reason::DataWithoutRecord)
 }
 
 /// Half a second in which everybody gets a turn.
