@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::effects::{Decision, Effect, GuardFailure, Lane};
+use crate::effects::{Decision, Effect, GuardFailure, Lane, Verb};
 use crate::facts::{Hints, Observation, Tick};
 
 /// What entitles a process to act.
@@ -56,8 +56,27 @@ pub fn after_batch(hints: Hints, failed: bool, now: Tick) -> Hints {
         Hints {
             failed_at: Some(now),
             failures: hints.failures.saturating_add(1),
+            ..hints
         }
     } else {
-        Hints::default()
+        Hints {
+            handover_failed_at: hints.handover_failed_at,
+            ..Hints::default()
+        }
+    }
+}
+
+/// Hints after effects of the safety lane, of which `failed` failed.
+#[must_use]
+pub fn after_safety(hints: Hints, decision: &Decision, failed: bool, now: Tick) -> Hints {
+    let hands_over =
+        lane(decision, Lane::Safety).any(|effect| matches!(effect.verb, Verb::PauseWrites { .. }));
+    if failed && hands_over {
+        Hints {
+            handover_failed_at: Some(now),
+            ..hints
+        }
+    } else {
+        hints
     }
 }

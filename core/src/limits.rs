@@ -16,6 +16,8 @@ pub const GONE_SILENCE_SECONDS: u32 = 20;
 pub const HANDOVER_PAUSE: Millis = Millis(1_000);
 /// How long the copy of a paused primary may take to catch up before the handover is given up.
 pub const HANDOVER_CATCH_UP: Millis = Millis(500);
+/// How long after a handover that came to nothing the next one begins.
+pub const HANDOVER_AGAIN: Millis = Millis(5_000);
 /// How far a replica may be behind (bytes of the replication stream) for a handover to it to begin.
 pub const HANDOVER_LAG: u64 = 1024 * 1024;
 /// How long the operator must have heard nothing from a running primary before the outage is named in a refusal.

@@ -160,8 +160,9 @@ reasons! {
     /// Another operator acts on this cluster: servers keep ending this operator's connections although their processes
     /// live on. Have one operator serve each namespace (one lease, or `--watch-namespaces` that do not overlap).
     AnotherOperatorActs Refusal,
-    /// The primary has not answered for 20 seconds and nothing proves its end; promoting on silence is not served yet,
-    /// since the primary may still serve clients.
+    /// The primary, or the pod that was to become it, has not answered for 20 seconds and nothing proves its end; promoting on
+    /// silence is not served yet, since it may still serve clients. Bring it back, or see to it that its process has ended
+    /// and say which pod shall lead with the annotation `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     SilentPrimary Refusal,
     /// The primary ended and no replica that answers holds a complete copy.
     NoCompleteCopy Refusal,

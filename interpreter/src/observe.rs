@@ -141,7 +141,7 @@ impl View {
             .servers
             .values()
             .any(|(server, _)| server.snapshot().rivalry.is_there(now));
-        let kept_record = self.kept_record(facts.len());
+        let kept_record = self.kept_record(record.as_ref(), facts.len());
         let primary_down_since = record.and_then(|record| self.down_since(&cluster, &record));
         let mut seen = Observation {
             record,
@@ -169,17 +169,27 @@ impl View {
         parse::record(record, &self.subject.name, &mut self.interner).map(Some)
     }
 
-    /// The newest record that a claim keeps. One that cannot be read is none.
-    fn kept_record(&mut self, pods: usize) -> Option<Record> {
+    /// The newest record that a claim keeps; of equal epochs that on the claim of the recorded pod. One that cannot be read is
+    /// none.
+    fn kept_record(&mut self, present: Option<&Record>, pods: usize) -> Option<Record> {
         let name = &self.subject.name;
         let namespace = &self.subject.key.namespace;
-        let kept: Vec<PrimaryRecord> = (0u32..)
-            .take(pods)
-            .filter_map(|n| self.caches.claims.get(&Key::new(namespace, &name.claim(n))))
-            .filter_map(|claim| serde_json::from_str(claim.value.record.as_deref()?).ok())
-            .collect();
-        let newest = kept.iter().max_by_key(|record| record.epoch)?;
-        parse::record(newest, name, &mut self.interner).ok()
+        let own = present.map(|record| record.pod);
+        let mut newest: Option<(Epoch, bool, Record)> = None;
+        for n in (0u8..).take(pods) {
+            let key = Key::new(namespace, &name.claim(u32::from(n)));
+            let kept = self.caches.claims.get(&key).and_then(|claim| {
+                let text = claim.value.record.as_deref()?;
+                let status: PrimaryRecord = serde_json::from_str(text).ok()?;
+                parse::record(&status, name, &mut self.interner).ok()
+            });
+            let Some(kept) = kept else { continue };
+            let found = (kept.epoch, own == Some(Ordinal(n)), kept);
+            if newest.is_none_or(|newest| (newest.0, newest.1) < (found.0, found.1)) {
+                newest = Some(found);
+            }
+        }
+        newest.map(|(_, _, record)| record)
     }
 
     /// The marker, if it speaks of the present record.
@@ -232,11 +242,14 @@ impl View {
             .flatten()
             .filter_map(|pod| Some((pod.value.uid(), pod.value.address?)))
             .collect();
+        let is_taken = |address| present.values().any(|other| *other == address);
+        // An address that another pod has by now says nothing of the one that had it.
         self.servers.retain(|uid, (server, _)| {
             present
                 .get(uid.as_str())
                 .is_none_or(|address| *address == server.address)
-                && (present.contains_key(uid.as_str()) || recorded.contains(&Some(uid.as_str())))
+                && (present.contains_key(uid.as_str())
+                    || (recorded.contains(&Some(uid.as_str())) && !is_taken(server.address)))
         });
         for (uid, address) in present {
             if !self.servers.contains_key(uid) {

@@ -172,6 +172,8 @@ impl Worker {
             }
         }
         self.report(&outcomes);
+        let now = self.clock.now();
+        self.state.hints = exec::after_safety(self.state.hints, decision, failed, now);
         if failed {
             let pause = PAUSE_FIRST
                 .saturating_mul(1 << self.state.failures.min(6))

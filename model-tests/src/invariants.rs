@@ -92,6 +92,7 @@ pub fn before_promotion(
     };
     one_promotion_per_epoch(world, uid, epoch)?;
     no_living_primary_beside(world, uid)?;
+    nobody_feeds_it(world, o, n, winner)?;
     empty_never_wins(world, o, n, winner)?;
     no_better_copy_in_sight(world, o, n, winner)
 }
@@ -136,6 +137,24 @@ fn no_living_primary_beside(world: &World, uid: PodUid) -> Result<(), Violation>
     require(living.is_none(), "S5 death is proven", || {
         format!("{:?} still takes writes", living.map(|pod| pod.uid))
     })
+}
+
+/// S5, death: nobody is promoted that is seen to be fed by a primary which takes writes, whether Kubernetes knows that one or not.
+fn nobody_feeds_it(world: &World, o: usize, n: usize, winner: &Process) -> Result<(), Violation> {
+    let seen = world
+        .operators
+        .get(o)
+        .and_then(|operator| operator.pods.get(n)?.server.value())
+        .is_some_and(|server| server.run == winner.run && server.is_fed());
+    let source = winner
+        .upstream
+        .and_then(|addr| world.at(addr))
+        .filter(|source| source.serves());
+    require(
+        !(seen && winner.linked && source.is_some()),
+        "S5 death is proven",
+        || format!("{:?} still feeds it", source.map(|source| source.run)),
+    )
 }
 
 /// S3: a server that was not in sync since it started and is without any owed write is never promoted while a pod, or its

@@ -41,6 +41,8 @@ pub struct Guard {
     pub run: Option<RunId>,
     /// That server must be a replica (true) or a primary (false).
     pub replica: Option<bool>,
+    /// That server must have no link to a primary: it was planned for one that had lost it.
+    pub unfed: bool,
     /// That server must not be behind this offset.
     pub offset_floor: Option<Offset>,
     /// A second pod with its uid: the primary that the first shall follow.
@@ -69,6 +71,9 @@ pub enum GuardFailure {
     /// The server has another role.
     #[error("the server has another role meanwhile")]
     Role,
+    /// The server has a link to a primary again.
+    #[error("the server has a link to a primary again")]
+    Fed,
     /// The server's data is older than it was.
     #[error("the server's data is behind what it was")]
     Offset,
@@ -96,6 +101,7 @@ impl Guard {
         pod: None,
         run: None,
         replica: None,
+        unfed: false,
         offset_floor: None,
         primary: None,
         copied: false,
@@ -174,6 +180,9 @@ impl Guard {
             .is_some_and(|replica| replica == matches!(server.role, Role::Primary))
         {
             return Err(GuardFailure::Role);
+        }
+        if self.unfed && server.is_fed() {
+            return Err(GuardFailure::Fed);
         }
         if self.offset_floor.is_some_and(|floor| server.offset < floor) {
             return Err(GuardFailure::Offset);

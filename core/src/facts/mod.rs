@@ -145,4 +145,6 @@ pub struct Hints {
     pub failed_at: Option<Tick>,
     /// How often in a row.
     pub failures: u8,
+    /// When a handover came to nothing last.
+    pub handover_failed_at: Option<Tick>,
 }

@@ -8,13 +8,14 @@
 
 use crate::effects::{Decision, Guard, Order, Verb};
 use crate::facts::{
-    Link, Observation, Ordinal, PodUid, Port, Record, Role, Served, ServerFacts, SpecFacts, Target,
-    Tick, Upstream,
+    Container, Hints, Known, Link, Observation, Ordinal, PodUid, Port, Record, Role, Served,
+    ServerFacts, SpecFacts, Target, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
 
 use super::death::{PrimaryState, is_closed, primary_state};
+use super::election::Verdict;
 
 /// The primary that counts and its state: the recorded one, or one that was to hand over to it and was not seen to.
 pub fn leadership(
@@ -72,11 +73,12 @@ fn is_leaving(seen: &Observation, primary: &Served) -> bool {
 pub fn plan(
     spec: &SpecFacts,
     seen: &Observation,
+    hints: &Hints,
     record: &Record,
-    primary: &Served,
     now: Tick,
     decision: &mut Decision,
 ) -> bool {
+    let primary = &record.own();
     let leaving = is_leaving(seen, primary);
     let order = spec
         .failover
@@ -89,7 +91,16 @@ pub fn plan(
         return false;
     };
     // The handover before is seen through first, and what is handed over is recorded.
-    if record.truth().replid != Some(server.replid) || record.hands_over() != record.served {
+    if record.replid != Some(server.replid) || record.served.is_some() {
+        return false;
+    }
+    // Each attempt costs a pause of writes.
+    let again = hints
+        .handover_failed_at
+        .map(|failed| failed.after(limits::HANDOVER_AGAIN));
+    if let Some(again) = again.filter(|again| now < *again) {
+        decision.wait(Reason::WaitingForTarget, None);
+        decision.wake_at(again);
         return false;
     }
     let asked = match order {
@@ -280,6 +291,10 @@ pub fn abandon(
         replica: Some(false),
         ..Guard::NONE
     };
+    let resumed = Guard {
+        epoch: Some(record.epoch.next()),
+        ..guard
+    };
     let back = Record {
         epoch: record.epoch.next(),
         pod: primary.pod,
@@ -295,8 +310,55 @@ pub fn abandon(
         record: back,
         serves: None,
     };
-    decision.act(resume, guard, Reason::HandoverAbandoned);
+    // The pause ends by itself, too: that it cannot be lifted must not keep the record from being right.
     decision.act(verb, guard, Reason::HandoverAbandoned);
+    decision.act(resume, resumed, Reason::HandoverAbandoned);
+}
+
+/// The outcome of an election after both sides of a handover were seen as replicas: if the one that stepped down leads, the
+/// handover did not happen.
+pub fn resumed(record: &Record, verdict: Verdict) -> Verdict {
+    match (verdict, record.hands_over()) {
+        (Verdict::Leads(pod, _), Some(before)) if before.pod == pod => {
+            Verdict::Leads(pod, Reason::HandoverAbandoned)
+        }
+        _ => verdict,
+    }
+}
+
+/// The primary that stepped down for another pod than `winner`, with its uid, as long as its server is seen.
+pub fn stepped_down(
+    seen: &Observation,
+    winner: PodUid,
+    now: Tick,
+) -> Option<(Served, &ServerFacts)> {
+    let before = seen
+        .record?
+        .hands_over()
+        .filter(|before| before.pod_uid != winner)?;
+    let server = seen.server_of(before.pod, before.pod_uid, now, limits::DESTRUCTIVE_AGE)?;
+    let open = server.port == Port::Client && server.role != Role::Primary;
+    open.then_some((before, server))
+}
+
+/// Whether the one that stepped down holds more than `copy`. It goes on to feed those that follow it.
+pub const fn is_ahead(before: &ServerFacts, copy: &ServerFacts) -> bool {
+    before.replid.0 == copy.replid.0 && before.offset.0 > copy.offset.0
+}
+
+fn is_late(known: &Known<ServerFacts>, now: Tick) -> bool {
+    known.last().is_some() && known.fresh(now, limits::DESTRUCTIVE_AGE).is_none()
+}
+
+/// Whether the server of a pod has ended, as far as the network and the kubelet tell.
+fn is_over(seen: &Observation, primary: &Served) -> bool {
+    let container = seen
+        .pod(primary.pod)
+        .and_then(|pod| pod.object.value())
+        .filter(|object| object.uid == primary.pod_uid)
+        .map(|object| object.container);
+    let ended = !matches!(container, Some(Container::Running { .. }));
+    ended || is_closed(seen, primary)
 }
 
 /// The end of a handover: clients that hold on to the primary before are let go, since established connections survive any
@@ -312,6 +374,11 @@ pub fn see_through(
     let Some(before) = record.served.filter(|_| record.planned) else {
         return;
     };
+    let known = seen.known_of(before.pod, before.pod_uid);
+    // One that is only late to answer is waited for: its clients hold on to it.
+    if known.is_some_and(|known| is_late(known, now)) && !is_over(seen, &before) {
+        return;
+    }
     let server = seen
         .server_of(before.pod, before.pod_uid, now, limits::DESTRUCTIVE_AGE)
         .filter(|server| server.role != Role::Primary && server.port == Port::Client);

@@ -26,7 +26,7 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
         return decision;
     }
     if spec.topology == Topology::Replication {
-        replication::plan(spec, seen, now, &mut decision);
+        replication::plan(spec, seen, hints, now, &mut decision);
     } else if spec.topology == Topology::Standalone {
         standalone(seen, now, &mut decision);
         if spec.failover.is_some() {

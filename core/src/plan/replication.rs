@@ -2,8 +2,8 @@
 
 use crate::effects::{Decision, Guard, Held, Order, Route, Verb};
 use crate::facts::{
-    Epoch, Known, Object, Observation, Ordinal, PodFacts, PodUid, Port, Record, Role, RoleLabel,
-    Served, ServerFacts, SpecFacts, Tick, Upstream,
+    Epoch, Hints, Known, Object, Observation, Ordinal, PodFacts, PodUid, Port, Record, Role,
+    RoleLabel, Served, ServerFacts, SpecFacts, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
@@ -13,7 +13,13 @@ use super::election::{self, Fault, Verdict};
 use super::handover;
 
 /// Plans roles and routes of a primary with replicas.
-pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) {
+pub fn plan(
+    spec: &SpecFacts,
+    seen: &Observation,
+    hints: &Hints,
+    now: Tick,
+    decision: &mut Decision,
+) {
     let Some(record) = seen.record else {
         // Without any pod there is nobody to lead; what is missing is the concern of provisioning.
         if seen.pods.iter().any(|pod| pod.object.value().is_some())
@@ -27,24 +33,22 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
     match state {
         PrimaryState::Serving | PrimaryState::Promoted if primary.pod_uid != record.pod_uid => {
             refuse_order(spec, &record, decision);
-            if !handover::plan(spec, seen, &record, &primary, now, decision) {
-                handover::abandon(seen, &record, &primary, now, decision);
-            }
+            handover::abandon(seen, &record, &primary, now, decision);
         }
         PrimaryState::Serving => {
             refuse_order(spec, &record, decision);
-            if !handover::plan(spec, seen, &record, &primary, now, decision) {
+            if !handover::plan(spec, seen, hints, &record, now, decision) {
                 keep(seen, &record, now, decision);
             }
         }
         PrimaryState::Promoted => finish(seen, &record, now, decision),
         _ if by_order(spec, seen, now, decision) => {}
-        PrimaryState::Restarted { loading: true, .. } if !any_copy(seen, &record, now) => {
-            decision.wait(Reason::WaitingForLoad, Some(record.pod));
+        PrimaryState::Restarted { loading: true, .. } if !any_copy(seen, primary.pod, now) => {
+            decision.wait(Reason::WaitingForLoad, Some(primary.pod));
         }
         PrimaryState::NotPromoted => {
             let verdict = election::next(spec, seen, &record, Reason::PromotionResumed, None, now);
-            obey(verdict, seen, now, decision);
+            obey(handover::resumed(&record, verdict), seen, now, decision);
         }
         PrimaryState::Restarted { since, .. } => {
             let fault = Some(fault_of(&primary, since));
@@ -144,9 +148,9 @@ fn mark_outage(state: PrimaryState, seen: &Observation, record: &Record, decisio
     }
 }
 
-fn any_copy(seen: &Observation, record: &Record, now: Tick) -> bool {
+fn any_copy(seen: &Observation, beside: Ordinal, now: Tick) -> bool {
     seen.ordinals().any(|(ordinal, _)| {
-        ordinal != record.pod
+        ordinal != beside
             && seen
                 .server(ordinal, now, limits::DESTRUCTIVE_AGE)
                 .is_some_and(ServerFacts::is_synced_replica)
@@ -174,7 +178,7 @@ fn silent(
         since,
         gone,
     } = silence;
-    let running_copy = any_copy(seen, record, now);
+    let running_copy = any_copy(seen, primary.pod, now);
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
@@ -238,6 +242,12 @@ fn lead(
     };
     let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
     let is_primary = server.role == Role::Primary;
+    let stepped_down = handover::stepped_down(seen, object.uid, now);
+    if stepped_down.is_some_and(|(_, before)| handover::is_ahead(before, server)) {
+        decision.wait(Reason::WaitingForTarget, Some(ordinal));
+        decision.wake_at(now.after(limits::ANSWERS));
+        return;
+    }
     // One that stepped down and leads again: its clients are still there and write to it at once.
     let is_led_to = server.port == Port::Client && seen.objects.client_route == Some(ordinal);
     // Each promotion has an epoch of its own, also one of the same pod: the write of the record is what two operators
@@ -257,13 +267,15 @@ fn lead(
             .record
             .map(|before| before.truth())
             .filter(|_| !is_primary && !is_led_to),
-        planned: false,
+        // Clients of the one that stepped down are still to be let go.
+        planned: stepped_down.is_some() && !is_primary && !is_led_to,
     };
     let ours = Guard {
         epoch: Some(epoch),
         pod: Some((ordinal, object.uid)),
         run: Some(server.run),
         replica: Some(!is_primary),
+        unfed: !server.is_fed() && serves.is_none(),
         offset_floor: Some(server.offset),
         absent: if serves.is_some() {
             Held::Nothing

@@ -265,3 +265,44 @@ fn an_unfinished_promotion_is_finished() {
     s.server(0, |server| server.port = Port::Fence);
     assert_eq!(kinds(&s.decide())[0], wellcake_core::effects::Kind::Open);
 }
+
+#[test]
+fn a_recorded_promotion_is_not_resumed_while_somebody_feeds_the_copy_again() {
+    let mut s = healthy(cache());
+    let before = s.seen.record.unwrap().own();
+    s.seen.record = Some(Record {
+        epoch: Epoch(2),
+        pod: Ordinal(1),
+        pod_uid: PodUid(1),
+        claim_uid: Some(ClaimUid(1)),
+        replid: None,
+        continues: Some(HISTORY),
+        served: Some(before),
+        planned: false,
+    });
+    s.silence(0, 30_000);
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(waits_for(&decision, Reason::UnseenPrimaryLives));
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    assert!(promoted(&s.decide()).is_some());
+}
+
+#[test]
+fn a_copy_that_is_fed_again_is_not_promoted_as_it_was_planned() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    s.unlink(1, 0);
+    s.unlink(2, 0);
+    let decision = s.decide();
+    let mut promote = *decision
+        .effects
+        .iter()
+        .find(|effect| effect.verb.kind() == wellcake_core::effects::Kind::Promote)
+        .unwrap();
+    promote.guard.epoch = None;
+    assert_eq!(promote.guard.check(&s.seen, NOW), Ok(()));
+    s.serve(1, replica(1));
+    assert!(promote.guard.check(&s.seen, NOW).is_err());
+}

@@ -212,29 +212,76 @@ fn the_copy_is_promoted_only_if_the_demoted_primary_holds_no_more() {
 #[test]
 fn a_handover_that_was_only_recorded_is_given_up_and_writes_go_on() {
     let decision = recorded_only().decide();
-    assert_eq!(kinds(&decision), [Kind::ResumeWrites, Kind::RecordPrimary]);
+    assert_eq!(kinds(&decision), [Kind::RecordPrimary, Kind::ResumeWrites]);
     let record = recorded(&decision).unwrap();
     assert_eq!((record.epoch, record.pod), (Epoch(3), Ordinal(0)));
     assert_eq!((record.replid, record.planned), (Some(HISTORY), false));
 }
 
 #[test]
-fn a_handover_that_was_only_recorded_is_begun_anew_while_the_primary_leaves() {
-    let mut s = recorded_only();
+fn a_handover_that_came_to_nothing_is_not_begun_again_at_once() {
+    let mut s = healthy(cache());
     s.object(0, |object| object.terminating = true);
+    s.hints.handover_failed_at = Some(Tick(NOW.0 - 4_000));
     let decision = s.decide();
-    assert_eq!(kinds(&decision), STEPS);
-    let record = recorded(&decision).unwrap();
-    assert_eq!(record.epoch, Epoch(3));
-    assert_eq!(record.served.map(|s| s.pod), Some(Ordinal(0)));
+    assert_eq!(promoted(&decision), None);
+    assert!(waits_for(&decision, Reason::WaitingForTarget));
+    assert_eq!(decision.wake, Some(Tick(NOW.0 + 1_000)));
+    s.hints.handover_failed_at = Some(Tick(NOW.0 - 5_000));
+    assert_eq!(kinds(&s.decide()), STEPS);
 }
 
 #[test]
 fn a_handover_that_was_cut_off_after_the_demotion_is_finished() {
     let decision = demoted(0).decide();
     let record = recorded(&decision).unwrap();
-    assert_eq!(promoted(&decision), Some(record.pod));
-    assert_eq!(record.epoch, Epoch(3));
+    assert_eq!(promoted(&decision), Some(Ordinal(1)));
+    assert_eq!((record.epoch, record.pod), (Epoch(3), Ordinal(1)));
+    // Clients of the one that stepped down are still to be let go.
+    assert!(record.planned && record.served.map(|before| before.pod) == Some(Ordinal(0)));
+}
+
+#[test]
+fn what_a_primary_that_is_gone_holds_and_still_feeds_is_waited_for() {
+    let mut s = demoted(10);
+    s.seen.former.push(Former {
+        reach: s.seen.pods[0].reach.unwrap(),
+        server: s.seen.pods[0].server,
+    });
+    s.object(0, |object| object.uid = PodUid(9));
+    s.seen.pods[0].server = Known::unknown(NOW);
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(waits_for(&decision, Reason::WaitingForTarget));
+    for pod in [1, 2] {
+        s.server(pod, |server| server.offset = Offset(1010));
+    }
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn a_copy_that_is_fed_by_a_primary_that_was_to_hand_over_is_not_promoted_on_its_silence() {
+    let mut s = recorded_only();
+    s.spec.pods = 2;
+    s.seen.pods.pop();
+    s.seen.pods[0].object = Known::Absent;
+    s.seen.pods[0].server = Known::Absent;
+    s.seen.pods[0].reach = None;
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 60_000));
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(refuses(&decision, Reason::SilentPrimary));
+}
+
+#[test]
+fn clients_of_a_primary_that_is_late_to_answer_are_let_go_later() {
+    let mut s = promoted_already();
+    s.seen.record.as_mut().unwrap().replid = Some(Replid(7));
+    s.silence(0, 3_000);
+    let cleared = |s: &Situation| recorded(&s.decide()).is_some_and(|record| !record.planned);
+    assert!(!cleared(&s));
+    s.kill(0);
+    assert!(cleared(&s));
 }
 
 #[test]
@@ -242,6 +289,12 @@ fn the_demoted_primary_leads_again_if_it_holds_more() {
     // It never had a link in its new role, and no server that just started has its client port open.
     let decision = demoted(10).decide();
     assert_eq!(promoted(&decision), Some(Ordinal(0)));
+    assert!(
+        decision
+            .effects
+            .iter()
+            .any(|e| e.reason == Reason::HandoverAbandoned)
+    );
 }
 
 #[test]

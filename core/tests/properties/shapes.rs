@@ -318,9 +318,11 @@ fn objects() -> impl Strategy<Value = ObjectFacts> {
 }
 
 fn hints() -> impl Strategy<Value = Hints> {
-    (option::of(tick()), any::<u8>()).prop_map(|(failed_at, failures)| Hints {
+    let at = || option::of(tick());
+    (at(), any::<u8>(), at()).prop_map(|(failed_at, failures, handover_failed_at)| Hints {
         failed_at,
         failures,
+        handover_failed_at,
     })
 }
 

@@ -35,7 +35,13 @@ fn reach(reach: &mut Reachability, by: u64) {
 /// The same case, `by` milliseconds later.
 pub fn later(case: &Case, by: u64) -> Case {
     let mut case = case.clone();
-    if let Some(at) = &mut case.hints.failed_at {
+    for at in [
+        &mut case.hints.failed_at,
+        &mut case.hints.handover_failed_at,
+    ]
+    .into_iter()
+    .flatten()
+    {
         tick(at, by);
     }
     let seen = &mut case.seen;

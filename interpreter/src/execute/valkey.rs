@@ -42,17 +42,37 @@ pub async fn send(
     command: Command,
     clock: &Clock,
 ) -> Result<(), Failure> {
+    if let Command::Await(offset) = command {
+        return await_offset(server, connection, offset, clock).await;
+    }
+    server.commands();
+    let done = order(server, &mut connection, command).await;
+    // An error reply says that it was not done; anything else says nothing.
+    if done.as_ref().is_err_and(|why| !why.is_proof_of_life()) {
+        server.doubt(clock.now());
+    }
+    done?;
+    if server.read(&mut connection, clock).await.is_err() {
+        server.doubt(clock.now());
+    }
+    Ok(())
+}
+
+async fn order(
+    server: &Server,
+    connection: &mut Connection,
+    command: Command,
+) -> Result<(), crate::valkey::Failure> {
     match command {
-        Command::Promote => connection.promote().await?,
-        Command::Follow(primary) => connection.follow(primary).await?,
-        Command::StepDown => connection.step_down().await?,
-        Command::Open => connection.open().await?,
+        Command::Promote => connection.promote().await,
+        Command::Follow(primary) => connection.follow(primary).await,
+        Command::StepDown => connection.step_down().await,
+        Command::Open => connection.open().await,
         Command::PauseWrites => {
             let time = Duration::from_millis(limits::HANDOVER_PAUSE.0);
-            connection.pause_writes(time).await?;
+            connection.pause_writes(time).await
         }
-        Command::ResumeWrites => connection.resume_writes().await?,
-        Command::Await(offset) => return await_offset(server, connection, offset, clock).await,
+        Command::ResumeWrites => connection.resume_writes().await,
         Command::CloseClients => {
             let closed = connection.close_clients().await?;
             tracing::info!(
@@ -61,11 +81,11 @@ pub async fn send(
                 port = CLIENT_PORT,
                 "closed connections of clients"
             );
+            Ok(())
         }
+        // A look and no command.
+        Command::Await(_) => Ok(()),
     }
-    // The command was done; that the look after it fails is seen by the task that asks this server.
-    let _ = server.read(&mut connection, clock).await;
-    Ok(())
 }
 
 async fn await_offset(

@@ -51,6 +51,8 @@ pub struct Snapshot {
     pub connection: Option<Connection>,
     /// What is remembered of connections that another operator ended.
     pub rivalry: Rivalry,
+    /// How many commands were sent that change it.
+    pub commands: u64,
 }
 
 /// The server of one pod.
@@ -93,6 +95,7 @@ impl Server {
             fresh: Fresh::NotTried,
             connection: None,
             rivalry: Rivalry::default(),
+            commands: 0,
         };
         Self {
             uid: uid.to_owned(),
@@ -110,10 +113,13 @@ impl Server {
     /// Asks over this connection and keeps the answer, for whoever just sent a command over it. Whether anything but
     /// numbers that always move changed.
     pub async fn read(&self, connection: &mut Connection, clock: &Clock) -> Result<bool, Failure> {
+        let commands = self.state().commands;
         let outcome = connection.info().await;
         let now = clock.now();
         let mut state = self.state();
         match outcome {
+            // What was asked before a command says nothing of what that did.
+            Ok(_) if state.commands != commands => Ok(false),
             Ok(info) => {
                 state.rivalry.answered(&info.run_id);
                 let same = state.failing_since.is_none()
@@ -146,6 +152,18 @@ impl Server {
             }
             Err(why) => Err(why),
         }
+    }
+
+    /// A command that changes the server is about to be sent: answers to what was asked before it do not count any more.
+    pub fn commands(&self) {
+        let mut state = self.state();
+        state.commands = state.commands.wrapping_add(1);
+    }
+
+    /// Whether a command was done, or what it did, is not known: what was known before it is not known now.
+    pub fn doubt(&self, now: Tick) {
+        let mut state = self.state();
+        state.failing_since = Some(state.failing_since.unwrap_or(now));
     }
 
     /// The connection is lost. Whether that is news.

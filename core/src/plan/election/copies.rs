@@ -2,7 +2,9 @@
 
 use wellcake_crds::v1beta1::Profile;
 
-use crate::facts::{Observation, Offset, Port, Record, Replid, SpecFacts, Tick};
+use crate::facts::{
+    Link, Observation, Offset, Port, Record, Replid, Role, SpecFacts, Tick, Upstream,
+};
 use crate::limits;
 use crate::reasons::Reason;
 
@@ -18,6 +20,13 @@ pub fn best(
     why: Reason,
     now: Tick,
 ) -> Verdict {
+    // A promotion was recorded when the primary before had lost its replicas. If it feeds one again, it lives.
+    let resumed = why == Reason::PromotionResumed && record.hands_over().is_none();
+    if resumed && voters.iter().any(|voter| is_fed_by_unseen(voter, voters)) {
+        let wake = now.after(limits::RECHECK);
+        let pod = Some(record.truth().pod);
+        return Verdict::Wait(Reason::UnseenPrimaryLives, pod, Some(wake));
+    }
     let Some(history) = common_history(record, voters) else {
         let copy = voters.iter().find(|voter| voter.holds_copy());
         return Verdict::Refuse(Reason::HistoriesDiffer, copy.map(|c| c.ordinal));
@@ -30,7 +39,9 @@ pub fn best(
             (
                 *reach,
                 voter.holds_copy(),
-                // Of equals, one that is about to go would only have to be replaced again.
+                // Of equals, the one that a handover was to lead to.
+                voter.ordinal == record.pod && record.hands_over().is_some() && !voter.terminating,
+                // And one that is about to go would only have to be replaced again.
                 !voter.terminating,
                 core::cmp::Reverse(voter.ordinal),
             )
@@ -49,6 +60,25 @@ pub fn best(
     match newer_data_of_primary(spec, seen, record, (best, reach), now) {
         Some(verdict) => verdict,
         None => Verdict::Leads(best.ordinal, why),
+    }
+}
+
+/// Whether a server has its link up to one that is not seen to be a replica itself.
+fn is_fed_by_unseen(voter: &Voter, voters: &Voters) -> bool {
+    let Role::Replica {
+        upstream,
+        link: Link::Up,
+        ..
+    } = voter.server.role
+    else {
+        return false;
+    };
+    match upstream {
+        Upstream::Nobody => false,
+        Upstream::Other => true,
+        Upstream::Pod(of) => !voters
+            .iter()
+            .any(|other| other.ordinal == of && other.server.role != Role::Primary),
     }
 }
 
