@@ -113,6 +113,29 @@ impl Fetcher {
         self.state().others.insert(object, Arc::new(live));
     }
 
+    /// What was missing when it was read last may be there by now: it is not known until it is read again, at once.
+    pub fn doubt_absence(&self) {
+        let now = self.clock.now();
+        let mut state = self.state();
+        let mut doubts = false;
+        if state.credentials.is_absent() {
+            state.credentials = state.credentials.failed(now);
+            doubts = true;
+        }
+        if !matches!(state.password.value(), Some(PasswordSource::Usable) | None) {
+            state.password = state.password.failed(now);
+            doubts = true;
+        }
+        if matches!(state.config, Some((_, _, None))) {
+            state.config = None;
+            doubts = true;
+        }
+        drop(state);
+        if doubts {
+            self.again.notify_one();
+        }
+    }
+
     fn state(&self) -> MutexGuard<'_, Fetched> {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner)
     }

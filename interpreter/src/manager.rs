@@ -230,6 +230,8 @@ impl Manager {
             return;
         };
         let (fetcher, changed) = (Arc::clone(&known.fetcher), Arc::clone(&known.changed));
+        // Nobody waited for what was missing: the leader before may have made it.
+        fetcher.doubt_absence();
         self.read_again(&fetcher);
         let stop = CancellationToken::new();
         let worker = self.worker(&key, &uid, name, fetcher, changed);

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use wellcake_core::effects::{self, Decision, Effect, Verb};
 use wellcake_core::exec;
 use wellcake_core::facts::{Hints, Observation, Tick};
+use wellcake_core::reasons::Reason;
 use wellcake_core::status::{self, StatusFacts};
 use wellcake_core::step;
 use wellcake_crds::v1beta1::{PrimaryDownFor, ValkeyClusterStatus};
@@ -273,20 +274,26 @@ impl Worker {
         self.recorder.outcomes(outcomes);
     }
 
-    /// Until when nothing is told, since this operator has just begun to lead and has not heard of every server.
-    fn begins(&mut self, seen: &Observation) -> Option<Instant> {
+    /// Until when nothing is told, since this operator has just begun to lead and has not looked at everything or not heard of
+    /// every server.
+    fn begins(&mut self, seen: &Observation, decision: &Decision) -> Option<Instant> {
         if !self.leadership.borrow().holds() {
             self.state.leads_since = None;
             return None;
         }
         let since = *self.state.leads_since.get_or_insert_with(Instant::now);
         let until = since + FIRST_LOOK;
-        (Instant::now() < until && seen.awaits_first_answer()).then_some(until)
+        let unobserved = decision
+            .waits
+            .iter()
+            .any(|note| note.reason == Reason::NotObservedYet);
+        let knows_all = !unobserved && !seen.awaits_first_answer();
+        (Instant::now() < until && !knows_all).then_some(until)
     }
 
     /// Writes the status when it stands and differs from the one that is there. Says when to look at it again.
     fn tell_status(&mut self, look: &Look, decision: &Decision, now: Tick) -> Option<Instant> {
-        if let Some(until) = self.begins(&look.seen) {
+        if let Some(until) = self.begins(&look.seen, decision) {
             return Some(until);
         }
         let facts = status::facts(&look.spec, &look.seen, decision, now);
