@@ -45,7 +45,7 @@ What limits the figures:
 - While a replica is frozen, a refused connection is no proof of death, since that replica might still be fed: the proof is the
   restarted process, which the kubelet needs 0.6 to 0.9 seconds for.
 - That a new leader has observed 50 clusters again shows in `status.observedGeneration` of each after a change of its spec, which
-  it writes only once it has heard of every server. The changes and these writes cost the API server about 7 ms of processor
+  it writes once it has heard of every server, and after two seconds at the latest. The changes and these writes cost the API server about 7 ms of processor
   time each, on two processors of which 150 servers and the kubelets use one; with an object of each cluster to apply it is
   twice as many.
 - After SIGKILL of the leading operator its lease of 15 seconds has to run out.
