@@ -78,6 +78,16 @@ reasons! {
     /// The primary's pod is being deleted, or is gone from Kubernetes while its server lives on: it handed over to a replica
     /// that held all of its data.
     PrimaryLeaves Deed,
+    /// A change of the spec needs the primary's pod to be replaced, and all other pods were replaced before: the primary handed
+    /// over to one of them that held all of its data.
+    PrimaryIsReplaced Deed,
+    /// The primary's pod is one of those that a smaller `spec.replicas` takes away: it handed over to a pod that stays and held
+    /// all of its data.
+    PrimaryIsScaledIn Deed,
+    /// A pod was evicted, so that it comes back as the spec asks for it.
+    PodReplaced Deed,
+    /// Pods beyond `spec.replicas` were taken away; their volumes are kept.
+    ScaledIn Deed,
     /// A planned handover did not happen and the primary before leads on; nothing was lost. Ask again with a new value of
     /// the annotation `valkey.wellcake.io/failover`.
     HandoverAbandoned Deed,
@@ -127,6 +137,14 @@ reasons! {
     UnseenPrimaryLives Wait,
     /// The primary is to hand over, and no replica (or not the one that was named) is in sync with it, open and here to stay.
     WaitingForTarget Wait,
+    /// A pod was replaced, or is to be, and the next one is replaced when all pods are in sync.
+    WaitingForRollout Wait,
+    /// No node takes the pod: see its events for what is missing (processor, memory, a volume, a node that fits).
+    PodNotScheduled Wait,
+    /// Pods are to be taken away, and before that one that stays must be in sync with the primary.
+    WaitingForScaleIn Wait,
+    /// A handover came to nothing; the next attempt waits a moment, since each one stops writes for up to a second.
+    WaitingToHandOver Wait,
     /// An effect failed; the next attempt waits a moment.
     RetryingLater Wait,
 
@@ -142,9 +160,19 @@ reasons! {
     /// An object of a name that this cluster needs belongs to somebody else: rename the cluster or remove the object.
     /// Objects of another operator are not adopted yet.
     ForeignObject Refusal,
-    /// The spec changed in a way that needs pods to be replaced or removed; this is not served yet, the pods stay as
-    /// they are.
-    ChangeNotRolled Refusal,
+    /// The spec asks for another size or class of the volumes than they were made with; this is not served yet, the volumes
+    /// stay as they are. All else that the spec asks for is done.
+    VolumeChangeNotServed Refusal,
+    /// The change needs the only server to be restarted, and it would not find its data again: it keeps them in memory only.
+    /// Say that this may be with a new value of the annotation `valkey.wellcake.io/restart`.
+    ChangeLosesData Refusal,
+    /// The image of the pod cannot be pulled: correct `spec.image`, or give the nodes access to it.
+    ImageNotPulled Refusal,
+    /// The container of the pod cannot be made: see its events for what is missing.
+    ContainerNotMade Refusal,
+    /// The server of the pod ends again and again: see its log. If the spec changed before, the other pods still run as they
+    /// did; correct the spec, or take the change back.
+    ServerCrashes Refusal,
     /// A planned failover was asked for and there is no replica that could take over: raise `spec.replicas` first, with
     /// topology Replication.
     HandoverNeedsReplica Refusal,
@@ -153,8 +181,6 @@ reasons! {
     TargetUnknown Refusal,
     /// The pod that the annotation `valkey.wellcake.io/failover-target` names is the primary already.
     TargetLeads Refusal,
-    /// A restart of the pods was asked for; this is not served yet.
-    RestartNotServed Refusal,
     /// A new password was asked for; this is not served yet.
     RotationNotServed Refusal,
     /// Another operator acts on this cluster: servers keep ending this operator's connections although their processes

@@ -49,12 +49,7 @@ fn an_empty_spec_is_a_cache_of_three_pods() {
         (4, None, None)
     );
     assert!(facts.persistence.claims && !facts.persistence.survives_restart());
-    assert!(
-        facts.failover.is_none()
-            && !facts.restart_asked
-            && !facts.rotation_asked
-            && !facts.deleting
-    );
+    assert!(facts.failover.is_none() && !facts.rotation_asked && !facts.deleting);
 }
 
 #[test]
@@ -153,20 +148,15 @@ fn a_request_counts_until_its_token_was_served() {
     let annotations = json!({
         "valkey.wellcake.io/failover": "f1",
         "valkey.wellcake.io/rotate-password": "r1",
-        "valkey.wellcake.io/restart": "s1",
     });
     let status = |failover: &str, rotation: &str| json!({ "lastFailoverToken": failover, "lastPasswordRotationToken": rotation });
     let asked = |status: Value| {
         let facts = spec_facts(&cluster(annotations.clone(), json!({}), status));
-        (
-            facts.failover.is_some(),
-            facts.rotation_asked,
-            facts.restart_asked,
-        )
+        (facts.failover.is_some(), facts.rotation_asked)
     };
-    assert_eq!(asked(json!({})), (true, true, true));
-    assert_eq!(asked(status("f1", "r0")), (false, true, true));
-    assert_eq!(asked(status("f0", "r1")), (true, false, true));
+    assert_eq!(asked(json!({})), (true, true));
+    assert_eq!(asked(status("f1", "r0")), (false, true));
+    assert_eq!(asked(status("f0", "r1")), (true, false));
     let empty = json!({ "valkey.wellcake.io/failover": "" });
     let none = spec_facts(&cluster(empty, json!({}), json!({})));
     assert_eq!(none.failover, None);

@@ -160,6 +160,7 @@ impl Fetcher {
             name: &self.name,
             namespace: &self.namespace,
             uid,
+            restart: None,
         };
         let config_name = name_of(Object::Config, &owner, &cluster.spec);
         let acl_name = self.name.acl_secret();

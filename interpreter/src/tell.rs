@@ -132,6 +132,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::StepDown { pod }
         | Verb::Open { pod }
         | Verb::CloseClients { pod }
+        | Verb::Evict { pod }
         | Verb::PauseWrites { pod }
         | Verb::ResumeWrites { pod }
         | Verb::AwaitCopy { pod, .. }
@@ -140,6 +141,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         Verb::CreateCredentials
         | Verb::Apply(_)
         | Verb::Delete(_)
+        | Verb::ScaleIn { .. }
         | Verb::RecordPrimary { .. }
         | Verb::KeepRecord { .. }
         | Verb::MarkPrimaryDown { .. } => None,
@@ -165,5 +167,7 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::ResumeWrites { .. } => "ResumeWrites",
         Verb::AwaitCopy { .. } => "AwaitCopy",
         Verb::CloseClients { .. } => "CloseClients",
+        Verb::Evict { .. } => "Evict",
+        Verb::ScaleIn { .. } => "ScaleIn",
     }
 }

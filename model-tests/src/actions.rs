@@ -51,6 +51,10 @@ pub enum Action {
     Terminate(usize),
     /// A person asks for another primary: this pod, or any that is fit.
     Ask(Option<usize>),
+    /// A person changes what pods are made from.
+    Change,
+    /// A person asks for so many pods.
+    Resize(usize),
     /// The ValkeyCluster is deleted and made anew; its claims stay.
     Renew,
     /// A pod is deleted and its server ends in order.
@@ -123,7 +127,10 @@ impl World {
                 }
             }
             Action::Execute(o) => told = self.execute(o)?,
-            Action::Replicate(n) => self.replicate(n)?,
+            Action::Replicate(n) => {
+                self.replicate(n)?;
+                self.notice_return(n);
+            }
             Action::Write => {
                 self.write();
                 invariants::one_writer_per_epoch(self)?;
@@ -191,6 +198,8 @@ impl World {
                 }
             }
             Action::Renew => self.renew(),
+            Action::Change => self.change_template(),
+            Action::Resize(pods) => self.resize(pods),
             Action::Terminate(n) => {
                 if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.exists) {
                     pod.terminating = true;
@@ -229,7 +238,8 @@ impl World {
     }
 
     fn recreate(&mut self, n: usize) {
-        let Some(pod) = self.pods.get(n).filter(|p| !p.exists) else {
+        let asked = n < usize::from(self.replicas);
+        let Some(pod) = self.pods.get(n).filter(|p| asked && !p.exists) else {
             return;
         };
         // A volume is attached to one node only.
@@ -239,6 +249,7 @@ impl World {
         }
         let free = !self.zombies.iter().any(|z| z.addr == pod.addr);
         let (old, disk) = (pod.addr, pod.disk.clone());
+        let template = self.template;
         let uid = PodUid(self.id());
         // Every second address is used again.
         let addr = if free && uid.0.is_multiple_of(2) {
@@ -258,6 +269,7 @@ impl World {
             pod.hidden = false;
             pod.cut = false;
             pod.terminating = false;
+            pod.made_from = template;
         }
     }
 
@@ -320,6 +332,7 @@ impl World {
             let owed: Vec<_> = self.owed().collect();
             self.forfeited.extend(owed);
         }
+        self.replicas = self.spec.pods;
         // Epochs may begin anew.
         self.promoted.clear();
         for ack in &mut self.acks {

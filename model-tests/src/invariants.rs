@@ -103,7 +103,13 @@ pub fn planned_moves_are_lossless(
     uid: PodUid,
     reason: Reason,
 ) -> Result<(), Violation> {
-    if !matches!(reason, Reason::HandoverOrdered | Reason::PrimaryLeaves) {
+    let planned = [
+        Reason::HandoverOrdered,
+        Reason::PrimaryLeaves,
+        Reason::PrimaryIsReplaced,
+        Reason::PrimaryIsScaledIn,
+    ];
+    if !planned.contains(&reason) {
         return Ok(());
     }
     let winner = process_of(world, uid);
@@ -114,6 +120,68 @@ pub fn planned_moves_are_lossless(
     require(lost.is_empty(), "S4 planned moves are lossless", || {
         format!("{uid:?} lacks {lost:?}")
     })
+}
+
+/// S2, planned: of what operators take away no owed write is held by nobody else, unless a fault took the primary first. The
+/// only pod is left to its volume.
+pub fn what_is_taken_away_is_held_elsewhere(
+    world: &World,
+    taken: &[usize],
+) -> Result<(), Violation> {
+    let stays = |n: usize| {
+        let pod = world
+            .pods
+            .get(n)
+            .filter(|pod| pod.exists && !pod.terminating);
+        pod.filter(|_| !taken.contains(&n))
+    };
+    let primary = world.pods.iter().position(|pod| {
+        let serves = pod.process.as_ref().is_some_and(Process::serves);
+        let recorded = world.api.record.map(|record| record.pod_uid);
+        pod.exists && serves && recorded == Some(pod.uid)
+    });
+    let Some(primary) = primary.filter(|_| world.replicas > 1) else {
+        return Ok(());
+    };
+    require(
+        stays(primary).is_some(),
+        "S2 planned changes keep a copy",
+        || format!("pods {taken:?} are taken, and {primary} leads"),
+    )?;
+    let held = |write: Write| {
+        (0..world.pods.len())
+            .filter_map(stays)
+            .any(|pod| pod.process.as_ref().is_some_and(|p| p.data.holds(write)))
+    };
+    let victims = taken
+        .iter()
+        .filter_map(|n| world.pods.get(*n)?.process.as_ref());
+    let lost: Vec<Write> = victims
+        .flat_map(|process| world.owed().filter(|write| process.data.holds(*write)))
+        .filter(|write| !held(*write))
+        .collect();
+    require(lost.is_empty(), "S2 planned changes keep a copy", || {
+        format!("pods {taken:?} alone hold {lost:?}")
+    })
+}
+
+/// S12, changes: no copy in sync is taken away while another pod that an operator took is still missed.
+pub fn one_pod_is_taken_at_a_time(world: &World, n: usize) -> Result<(), Violation> {
+    let is_copy = world.pods.get(n).is_some_and(|pod| {
+        let process = pod.process.as_ref();
+        process.is_some_and(|p| p.port == Port::Client && (p.linked || p.primary))
+    });
+    let missed = world
+        .pods
+        .iter()
+        .take(usize::from(world.replicas))
+        .enumerate()
+        .position(|(other, pod)| other != n && pod.taken);
+    require(
+        !is_copy || missed.is_none(),
+        "S12 one change at a time",
+        || format!("pod {n} is taken while {missed:?} is missed"),
+    )
 }
 
 /// S12: two pods are never promoted under one epoch.
@@ -183,7 +251,9 @@ fn empty_never_wins(world: &World, o: usize, n: usize, winner: &Process) -> Resu
             holds_some(&p.data) && !(is_fed_unseen(world, p) && seen_empty(p.run))
         });
         // What a running server has on its volume is older than what it has in memory.
-        let volume = pod.process.is_none() && pod.disk.as_ref().is_some_and(holds_some);
+        // Nobody looks at the volumes of pods that were given up in order.
+        let asked = *other < usize::from(world.replicas);
+        let volume = asked && pod.process.is_none() && pod.disk.as_ref().is_some_and(holds_some);
         *other != n && (memory || volume)
     });
     require(holder.is_none(), "S3 empty never wins", || {

@@ -14,6 +14,7 @@
 //! * [`mutants`]: decisions that are wrong on purpose.
 
 pub mod actions;
+mod changes;
 pub mod history;
 pub mod invariants;
 pub mod mutants;

@@ -7,8 +7,8 @@ use wellcake_core::exec::{self, Authority};
 use wellcake_core::facts::{
     ClaimFacts, ClaimUid, Container, Former, Fresh, Hints, Kept, Known, Link, Millis, Object,
     ObjectFacts, ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject,
-    PodUid, Port, Reachability, Record, Role, RunId, Served, ServerFacts, SpecFacts, Tick,
-    Upstream,
+    PodUid, Port, Reachability, Record, Revision, Role, RunId, Served, ServerFacts, SpecFacts,
+    Tick, Upstream,
 };
 use wellcake_core::limits;
 
@@ -31,6 +31,8 @@ pub struct Operator {
     pub cache: Api,
     /// What it knows of pods.
     pub pods: Vec<PodFacts>,
+    /// Replicas that the StatefulSet asks for, as far as it knows.
+    pub replicas: u8,
     /// What the network says of each pod that it ever reached.
     pub reach: BTreeMap<PodUid, Reachability>,
     /// What servers said last whose pods were replaced or are gone.
@@ -65,6 +67,7 @@ impl Operator {
             },
             cache: world.api.clone(),
             pods: vec![unknown; world.pods.len()],
+            replicas: world.replicas,
             reach: BTreeMap::new(),
             former: BTreeMap::new(),
             offset: None,
@@ -79,11 +82,12 @@ impl World {
     /// Operator `o` gets what the API server says now.
     pub fn watch(&mut self, o: usize) {
         let objects: Vec<_> = (0..self.pods.len()).map(|n| self.object(n)).collect();
-        let (api, now) = (self.api.clone(), self.now);
+        let (api, now, replicas) = (self.api.clone(), self.now, self.replicas);
         let Some(operator) = self.operators.get_mut(o) else {
             return;
         };
         operator.cache = api;
+        operator.replicas = replicas;
         for (facts, (object, claim)) in operator.pods.iter_mut().zip(objects) {
             facts.claim = claim.map_or(Known::Absent, |c| Known::seen(now, c));
             let gone = facts.object.last().map(|old| old.uid) != object.map(|new| new.uid);
@@ -107,6 +111,12 @@ impl World {
             container: pod.reported,
             label: pod.label,
             node_out_of_service: false,
+            revision: if pod.made_from == self.template {
+                Revision::Current
+            } else {
+                Revision::Outdated
+            },
+            trouble: None,
         });
         let claim = (self.disk != Disk::None).then_some(ClaimFacts {
             uid: ClaimUid(u16::try_from(n).unwrap_or(u16::MAX)),
@@ -298,7 +308,7 @@ impl World {
         }
         objects.client_route = operator.cache.routes[0];
         objects.primary_route = operator.cache.routes[1];
-        objects.replicas_applied = u8::try_from(self.pods.len()).unwrap_or(u8::MAX);
+        objects.replicas_applied = operator.replicas;
         objects.password = Known::seen(self.now, PasswordSource::Usable);
         let record = operator.cache.record;
         let former = self.former_uids(o).into_iter().filter_map(|uid| {
@@ -311,13 +321,24 @@ impl World {
                     .unwrap_or(Known::unknown(self.now)),
             })
         });
-        let pods = operator.pods.iter().map(|facts| PodFacts {
-            reach: facts
-                .object
-                .last()
-                .and_then(|object| operator.reach.get(&object.uid).copied()),
-            ..*facts
-        });
+        // Of pods that nobody asks for only those are seen that are there.
+        let asked = usize::from(operator.replicas.max(self.spec.pods));
+        let there = operator
+            .pods
+            .iter()
+            .rposition(|facts| !facts.object.is_absent())
+            .map_or(0, |last| last + 1);
+        let pods = operator
+            .pods
+            .iter()
+            .take(asked.max(there))
+            .map(|facts| PodFacts {
+                reach: facts
+                    .object
+                    .last()
+                    .and_then(|object| operator.reach.get(&object.uid).copied()),
+                ..*facts
+            });
         let kept = operator.cache.kept.iter().flatten();
         Some(Observation {
             record,
@@ -442,6 +463,8 @@ impl World {
             | Verb::ResumeWrites { pod }
             | Verb::AwaitCopy { pod, .. }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
+            Verb::Evict { pod } => self.evict(pod, effect),
+            Verb::ScaleIn { to } => self.scale_in(o, to),
             Verb::CreateCredentials | Verb::Apply(_) | Verb::Delete(_) => Ok(Ok(())),
         }
     }

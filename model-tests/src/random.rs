@@ -37,7 +37,7 @@ impl Numbers {
 }
 
 /// Kinds of faults and of people's wishes.
-const KINDS: u64 = 12;
+const KINDS: u64 = 14;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,6 +239,8 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
         9 => Action::Ask(None),
         10 => Action::Ask(Some(n)),
         11 if numbers.below(8) == 0 => Action::Renew,
+        12 if numbers.below(4) == 0 => Action::Change,
+        13 if numbers.below(4) == 0 => Action::Resize(n + 1),
         _ => Action::Poll {
             operator: o,
             pod: n,
@@ -305,7 +307,11 @@ pub fn settle(
 /// Data without a record is there only after the ValkeyCluster was made anew.
 fn needs_person(world: &World, reason: Reason) -> bool {
     let made_anew = world.pods.iter().any(|pod| !pod.claim_is_young);
-    NEEDS_PERSON.contains(&reason) || (made_anew && reason == Reason::DataWithoutRecord)
+    // The only pod, which keeps nothing, is not replaced unasked.
+    let alone = world.spec.pods == 1 && !world.spec.persistence.survives_replacement();
+    NEEDS_PERSON.contains(&reason)
+        || (made_anew && reason == Reason::DataWithoutRecord)
+        || (alone && reason == Reason::ChangeLosesData)
 }
 
 /// Half a second in which everybody gets a turn.
@@ -316,6 +322,18 @@ fn turn(
 ) -> Result<Decision, Violation> {
     perform(world, Action::Advance(500), brain, trace.as_deref_mut())?;
     for n in 0..world.pods.len() {
+        // Whatever the operator takes away ends, and comes back if it is asked for.
+        if world
+            .pods
+            .get(n)
+            .is_some_and(|pod| pod.taken && pod.terminating)
+        {
+            perform(world, Action::Delete(n), brain, trace.as_deref_mut())?;
+        }
+        let missing = world.pods.get(n).is_some_and(|pod| !pod.exists);
+        if missing && n < usize::from(world.replicas) {
+            perform(world, Action::Recreate(n), brain, trace.as_deref_mut())?;
+        }
         perform(world, Action::Replicate(n), brain, None)?;
     }
     if world.leader().is_none() {

@@ -90,6 +90,10 @@ pub struct Pod {
     pub hidden: bool,
     /// It cannot reach the server that it replicates from.
     pub cut: bool,
+    /// The template that it was made from.
+    pub made_from: u8,
+    /// An operator took it away, and it has not been in sync since.
+    pub taken: bool,
 }
 
 /// A process whose pod object is gone.
@@ -160,6 +164,10 @@ pub struct World {
     pub promoted: BTreeMap<u32, PodUid>,
     /// Last number given to any identity.
     pub last_id: u16,
+    /// The newest template of the pods.
+    pub template: u8,
+    /// Replicas that the StatefulSet asks for.
+    pub replicas: u8,
 }
 
 impl World {
@@ -184,6 +192,8 @@ impl World {
             forfeited: BTreeSet::new(),
             promoted: BTreeMap::new(),
             last_id: 0,
+            template: 0,
+            replicas: pods,
         };
         for _ in 0..pods {
             let uid = PodUid(world.id());
@@ -202,6 +212,8 @@ impl World {
                 disk: None,
                 hidden: false,
                 cut: false,
+                made_from: 0,
+                taken: false,
             });
         }
         world.operators = (0..2).map(|n| Operator::new(&world, n == 0)).collect();
@@ -313,11 +325,11 @@ fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
             aof: disk == Disk::Aof,
             rdb: disk == Disk::Rdb,
             claims: disk != Disk::None,
+            saves_at_end: disk != Disk::None,
         },
         unserved: None,
         promote: None,
         failover: None,
-        restart_asked: false,
         rotation_asked: false,
         deleting: false,
     }

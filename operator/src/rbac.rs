@@ -53,6 +53,12 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         Kind::KeepRecord => vec![(CORE, "persistentvolumeclaims", &["patch"])],
         Kind::MarkPrimaryDown => vec![(OWN, "valkeyclusters/status", &["patch"])],
         Kind::SetLabel => vec![(CORE, "pods", &["patch"])],
+        // The pod is looked at afterwards.
+        Kind::Evict => vec![
+            (CORE, "pods/eviction", &["create"]),
+            (CORE, "pods", &["get"]),
+        ],
+        Kind::ScaleIn => apply(Object::StatefulSet).into_iter().collect(),
         // Spoken to the server itself.
         Kind::Promote
         | Kind::Follow

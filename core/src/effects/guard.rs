@@ -30,6 +30,40 @@ impl Held {
     }
 }
 
+/// Which pods must be in sync, as [`Observation::is_in_sync`] says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum InSync {
+    /// None in particular.
+    #[default]
+    NotAsked,
+    /// All pods but the guarded one, which is to be replaced.
+    Others,
+    /// The recorded primary, and not the guarded pod, so that nothing is lost with it.
+    NotThisOne,
+    /// The recorded primary, which is one of so many pods that are to stay, and another one of these if there is to be one.
+    Staying(u8),
+}
+
+impl InSync {
+    fn holds(self, pod: Ordinal, seen: &Observation, now: Tick) -> bool {
+        let Some(primary) = seen.record.map(|record| record.pod) else {
+            return self == Self::NotAsked;
+        };
+        let mut others = seen.ordinals().map(|(ordinal, _)| ordinal);
+        let is = |ordinal| seen.is_in_sync(ordinal, now);
+        match self {
+            Self::NotAsked => true,
+            Self::Others => others.all(|other| other == pod || is(other)),
+            Self::NotThisOne => is(primary) && !is(pod),
+            Self::Staying(count) => {
+                let stays = |ordinal: Ordinal| ordinal.0 < count;
+                let copy = others.any(|other| other != primary && stays(other) && is(other));
+                stays(primary) && is(primary) && (copy || count < 2)
+            }
+        }
+    }
+}
+
 /// What must still be true. Every part that is given is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Guard {
@@ -54,6 +88,8 @@ pub struct Guard {
     pub before: Option<(Ordinal, PodUid)>,
     /// What no other server may hold: the promotion was planned while none was seen to.
     pub absent: Held,
+    /// Which pods must be in sync.
+    pub in_sync: InSync,
 }
 
 /// Which part of a guard does not hold any more.
@@ -86,6 +122,9 @@ pub enum GuardFailure {
     /// The primary that was to hand over still is one, or is not known to be none.
     #[error("the primary before is not known to have become a replica")]
     Before,
+    /// Another pod is not in sync, or the one that was not is.
+    #[error("which pods are in sync changed meanwhile")]
+    InSync,
     /// Another server holds data.
     #[error("another server was seen to hold data meanwhile")]
     Data,
@@ -107,6 +146,7 @@ impl Guard {
         copied: false,
         before: None,
         absent: Held::Nothing,
+        in_sync: InSync::NotAsked,
     };
 
     /// Checks every part against what is known now.
@@ -124,6 +164,9 @@ impl Guard {
             self.check_server(seen, ordinal, uid, now)?;
             if self.absent.is_seen_beside(ordinal, seen, now) {
                 return Err(GuardFailure::Data);
+            }
+            if !self.in_sync.holds(ordinal, seen, now) {
+                return Err(GuardFailure::InSync);
             }
         }
         match self.primary {

@@ -5,7 +5,7 @@ mod guard;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-pub use guard::{Guard, GuardFailure, Held};
+pub use guard::{Guard, GuardFailure, Held, InSync};
 
 use crate::facts::{Object, Ordinal, Record, RoleLabel, Tick};
 use crate::reasons::Reason;
@@ -107,6 +107,16 @@ pub enum Verb {
         /// The primary.
         primary: Ordinal,
     },
+    /// Evicts a pod, which comes back made from the newest template. Disruption budgets count.
+    Evict {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// Applies the StatefulSet with fewer replicas than it has. Claims stay.
+    ScaleIn {
+        /// Replicas.
+        to: u8,
+    },
     /// `CLIENT KILL TYPE normal`, the operator's own connections excepted: clients that hold on to a demoted primary.
     CloseClients {
         /// The pod.
@@ -149,11 +159,15 @@ pub enum Kind {
     AwaitCopy,
     /// [`Verb::CloseClients`].
     CloseClients,
+    /// [`Verb::Evict`].
+    Evict,
+    /// [`Verb::ScaleIn`].
+    ScaleIn,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -170,6 +184,8 @@ impl Kind {
         Self::ResumeWrites,
         Self::AwaitCopy,
         Self::CloseClients,
+        Self::Evict,
+        Self::ScaleIn,
     ];
 
     /// Name in metrics and traces.
@@ -191,6 +207,8 @@ impl Kind {
             Self::ResumeWrites => "resume_writes",
             Self::AwaitCopy => "await_copy",
             Self::CloseClients => "close_clients",
+            Self::Evict => "evict",
+            Self::ScaleIn => "scale_in",
         }
     }
 }
@@ -235,6 +253,8 @@ impl Verb {
             Self::ResumeWrites { .. } => Kind::ResumeWrites,
             Self::AwaitCopy { .. } => Kind::AwaitCopy,
             Self::CloseClients { .. } => Kind::CloseClients,
+            Self::Evict { .. } => Kind::Evict,
+            Self::ScaleIn { .. } => Kind::ScaleIn,
         }
     }
 
@@ -244,7 +264,9 @@ impl Verb {
             Self::Promote { .. }
             | Self::StepDown { .. }
             | Self::PauseWrites { .. }
-            | Self::CloseClients { .. } => Danger::Disruptive,
+            | Self::CloseClients { .. }
+            | Self::Evict { .. }
+            | Self::ScaleIn { .. } => Danger::Disruptive,
             Self::Follow { .. } => Danger::Destructive,
             _ => Danger::Free,
         }
@@ -257,6 +279,8 @@ impl Verb {
             | Self::Apply(_)
             | Self::Delete(_)
             | Self::KeepRecord { .. }
+            | Self::Evict { .. }
+            | Self::ScaleIn { .. }
             | Self::SetLabel { .. } => Lane::Provisioning,
             _ => Lane::Safety,
         }

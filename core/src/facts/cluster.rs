@@ -54,12 +54,20 @@ pub struct Persistence {
     pub rdb: bool,
     /// Whether pods have claims; else their volume goes with the pod.
     pub claims: bool,
+    /// Whether a server that is stopped in order leaves all of its data on its volume: an append-only file, or a snapshot,
+    /// which a server makes at its end only if it has any save points (`server.c: finishShutdown`).
+    pub saves_at_end: bool,
 }
 
 impl Persistence {
     /// Whether a server that restarts in place may find its data again.
     pub const fn survives_restart(self) -> bool {
         self.aof || self.rdb
+    }
+
+    /// Whether a pod that is replaced in order finds all of its data again.
+    pub const fn survives_replacement(self) -> bool {
+        self.claims && self.saves_at_end
     }
 }
 
@@ -102,8 +110,6 @@ pub struct SpecFacts {
     pub promote: Option<PromoteOrder>,
     /// A planned failover that is asked for.
     pub failover: Option<Target>,
-    /// An annotation asks for a restart of the pods (`valkey.wellcake.io/restart`) that was not served.
-    pub restart_asked: bool,
     /// An annotation asks for a new password (`valkey.wellcake.io/rotate-password`) that was not served.
     pub rotation_asked: bool,
     /// The object has a deletion timestamp.

@@ -19,7 +19,7 @@ pub use cluster::{Persistence, PromoteOrder, Record, Served, SpecFacts, Target, 
 pub use ids::{ClaimUid, Epoch, Interner, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId};
 pub use known::{Known, Stamped};
 pub use objects::{Object, ObjectFacts, ObjectState, PasswordSource};
-pub use pod::{ClaimFacts, Container, PodFacts, PodObject, RoleLabel};
+pub use pod::{ClaimFacts, Container, PodFacts, PodObject, Revision, RoleLabel, Trouble};
 pub use server::{Former, Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream};
 pub use time::{Millis, Tick};
 
@@ -125,6 +125,28 @@ impl Observation {
             is_primary(before) && !is_primary(&record.own())
         });
         Some(before.unwrap_or(record.own()))
+    }
+
+    /// Whether a pod is there to stay and its server serves clients as it should: the recorded primary takes writes, any other
+    /// follows it with a complete copy of the same history.
+    pub fn is_in_sync(&self, ordinal: Ordinal, now: Tick) -> bool {
+        let Some(record) = self.record else {
+            return false;
+        };
+        let stays = self
+            .pod(ordinal)
+            .and_then(|pod| pod.object.value())
+            .is_some_and(|object| !object.terminating);
+        let Some(server) = self.server(ordinal, now, limits::DESTRUCTIVE_AGE) else {
+            return false;
+        };
+        let serves = if ordinal == record.pod {
+            server.pod_uid == record.pod_uid && server.serves_writes()
+        } else {
+            let same = record.replid.is_none_or(|replid| replid == server.replid);
+            server.port == Port::Client && server.follows(record.pod) && same
+        };
+        stays && serves
     }
 
     /// The server of an ordinal, if its answer belongs to the present pod and is at most `age` old.

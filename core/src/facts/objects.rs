@@ -51,8 +51,6 @@ pub enum ObjectState {
     Matches,
     /// Some field differs and can be set.
     Differs,
-    /// What differs needs pods to be replaced (a changed template) or moved (fewer replicas).
-    NeedsRoll,
     /// An object of that name belongs to somebody else.
     Foreign,
     /// Not wanted, and it is there and ours.
@@ -84,6 +82,8 @@ pub struct ObjectFacts {
     pub primary_route: Option<Ordinal>,
     /// Replicas that the StatefulSet asks for now.
     pub replicas_applied: u8,
+    /// The volumes that the spec asks for are not those that the StatefulSet was made with, which cannot be changed in it.
+    pub volumes_differ: bool,
     /// The password.
     pub password: Known<PasswordSource>,
 }
@@ -96,6 +96,7 @@ impl ObjectFacts {
             client_route: None,
             primary_route: None,
             replicas_applied: 0,
+            volumes_differ: false,
             password: Known::unknown(since),
         }
     }

@@ -32,6 +32,39 @@ pub enum RoleLabel {
     Replica,
 }
 
+/// How a pod stands to the template of its StatefulSet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Revision {
+    /// The controller has not said yet which revision its newest template is.
+    Unknown,
+    /// It was made from the newest template.
+    Current,
+    /// It was made from an older one.
+    Outdated,
+    /// It was made from an older one, and a person asked for its restart (`valkey.wellcake.io/restart`).
+    RestartAsked,
+}
+
+impl Revision {
+    /// Whether the pod is to be replaced.
+    pub const fn is_outdated(self) -> bool {
+        matches!(self, Self::Outdated | Self::RestartAsked)
+    }
+}
+
+/// Why a pod does not run, as the scheduler and the kubelet tell. It is told to users and decides nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Trouble {
+    /// No node takes it (condition `PodScheduled`, reason `Unschedulable`).
+    NoNode,
+    /// Its image cannot be pulled.
+    Image,
+    /// Its container cannot be made (`CreateContainerConfigError`, `CreateContainerError`, `RunContainerError`).
+    Container,
+    /// Its process ends again and again (`CrashLoopBackOff`).
+    Crashes,
+}
+
 /// A pod object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodObject {
@@ -45,6 +78,10 @@ pub struct PodObject {
     pub label: RoleLabel,
     /// Whether its node is marked `node.kubernetes.io/out-of-service`: a person's word that nothing runs there.
     pub node_out_of_service: bool,
+    /// How it stands to the template.
+    pub revision: Revision,
+    /// Why it does not run.
+    pub trouble: Option<Trouble>,
 }
 
 /// A claim of a data pod.

@@ -10,4 +10,4 @@ pub use info::{Info, InfoError, InfoRole, ReplicaInfo, UpstreamInfo};
 pub use pod::ordinal;
 pub use record::{RecordError, record, record_status};
 pub use server::server_facts;
-pub use spec::{failover_token, promote_token, spec_facts, unserved};
+pub use spec::{failover_token, promote_token, restart_token, spec_facts, unserved};

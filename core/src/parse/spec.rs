@@ -27,18 +27,24 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
             aof: storage.mode.has_aof(),
             rdb: storage.mode.has_rdb(),
             claims: storage.medium == StorageMedium::Disk,
+            saves_at_end: storage.mode.has_aof()
+                || (storage.mode.has_rdb() && has_save_points(spec)),
         },
         unserved: unserved(spec).or_else(|| hibernated(cluster)),
         promote: promote_order(cluster),
         failover: failover_token(cluster).map(|_| failover_target(cluster)),
-        // No status field remembers a restart: that a request was served shows in the pods, and none is served yet.
-        restart_asked: asked(annotations::RESTART, None),
         rotation_asked: asked(
             annotations::ROTATE_PASSWORD,
             status.and_then(|status| status.last_password_rotation_token.as_ref()),
         ),
         deleting: cluster.metadata.deletion_timestamp.is_some(),
     }
+}
+
+/// Whether the server makes snapshots by itself: `spec.config` may take its save points away.
+fn has_save_points(spec: &ValkeyClusterSpec) -> bool {
+    let given = spec.config.get("save").map(|points| points.trim());
+    !matches!(given, Some("" | "\"\"" | "''"))
 }
 
 /// The field of a spec that is not served and whose neglect would harm most: what would lay data or passwords open comes
@@ -80,6 +86,11 @@ pub fn failover_token(cluster: &ValkeyCluster) -> Option<&str> {
         .as_ref()
         .and_then(|status| status.last_failover_token.as_deref());
     (served != Some(token)).then_some(token)
+}
+
+/// The restart of the pods that is asked for, by the value of the annotation `valkey.wellcake.io/restart`.
+pub fn restart_token(cluster: &ValkeyCluster) -> Option<&str> {
+    annotation(cluster, annotations::RESTART)
 }
 
 fn failover_target(cluster: &ValkeyCluster) -> Target {

@@ -16,6 +16,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, is_closed, primary_state};
 use super::election::Verdict;
+use super::{rollout, scale};
 
 /// The primary that counts and its state: the recorded one, or one that was to hand over to it and was not seen to.
 pub fn leadership(
@@ -83,9 +84,9 @@ pub fn plan(
     let order = spec
         .failover
         .filter(|target| !is_refused(*target, spec, record, primary, decision));
-    if !leaving && order.is_none() {
+    let Some(reason) = cause(spec, seen, record, order, now) else {
         return false;
-    }
+    };
     let Some(server) = seen.server_of(primary.pod, primary.pod_uid, now, limits::DESTRUCTIVE_AGE)
     else {
         return false;
@@ -99,7 +100,7 @@ pub fn plan(
         .handover_failed_at
         .map(|failed| failed.after(limits::HANDOVER_AGAIN));
     if let Some(again) = again.filter(|again| now < *again) {
-        decision.wait(Reason::WaitingForTarget, None);
+        decision.wait(Reason::WaitingToHandOver, None);
         decision.wake_at(again);
         return false;
     }
@@ -107,14 +108,9 @@ pub fn plan(
         Some(Target::Pod(pod)) if !leaving => Some(pod),
         _ => None,
     };
-    let Some(copy) = fittest(seen, primary, server, asked, now) else {
+    let Some(copy) = fittest(spec, seen, (primary, server), asked, now) else {
         decision.wait(Reason::WaitingForTarget, asked);
         return false;
-    };
-    let reason = if order.is_some() {
-        Reason::HandoverOrdered
-    } else {
-        Reason::PrimaryLeaves
     };
     let serves = order.map(|_| Order::Failover);
     begin(
@@ -127,6 +123,26 @@ pub fn plan(
         decision,
     );
     true
+}
+
+/// Why the primary shall hand over, if it shall.
+fn cause(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    order: Option<Target>,
+    now: Tick,
+) -> Option<Reason> {
+    if order.is_some() {
+        Some(Reason::HandoverOrdered)
+    } else if is_leaving(seen, &record.own()) {
+        Some(Reason::PrimaryLeaves)
+    } else if scale::goes(spec, seen, record.pod) {
+        Some(Reason::PrimaryIsScaledIn)
+    } else {
+        let rolls = rollout::is_due_to_hand_over(seen, record, now);
+        rolls.then_some(Reason::PrimaryIsReplaced)
+    }
 }
 
 /// An order that can never be carried out is refused and remembered as served, lest it fire at some later time.
@@ -165,16 +181,19 @@ struct Copy<'a> {
 }
 
 /// The replica with the most data of those that follow the primary, serve clients, stay, and are near enough; of equals the
-/// one of the lowest ordinal.
+/// one of the lowest ordinal. One that a smaller `spec.replicas` takes away is only for a primary whose pod leaves.
 fn fittest<'a>(
+    spec: &SpecFacts,
     seen: &'a Observation,
-    primary: &Served,
-    server: &ServerFacts,
+    (primary, server): (&Served, &ServerFacts),
     asked: Option<Ordinal>,
     now: Tick,
 ) -> Option<Copy<'a>> {
     let gone = seen.is_gone(primary.pod, primary.pod_uid);
+    let goes = |pod| scale::goes(spec, seen, pod);
+    let leaving = is_leaving(seen, primary);
     seen.ordinals()
+        .filter(|(ordinal, _)| leaving || !goes(*ordinal))
         .filter(|(ordinal, _)| asked.is_none_or(|asked| asked == *ordinal))
         .filter_map(|(ordinal, pod)| {
             let object = pod.object.value().filter(|object| !object.terminating)?;
@@ -205,7 +224,10 @@ fn fittest<'a>(
                 server: copy,
             })
         })
-        .max_by_key(|copy| (copy.server.offset, core::cmp::Reverse(copy.pod)))
+        .max_by_key(|copy| {
+            let lowest = core::cmp::Reverse(copy.pod);
+            (!goes(copy.pod), copy.server.offset, lowest)
+        })
 }
 
 fn begin(

@@ -4,18 +4,23 @@
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
 //! * [`election`]: who leads when it does not serve;
 //! * [`handover`]: a primary that is alive gives the lead to a replica;
-//! * [`replication`]: what follows from who leads: roles, ports, routes, labels.
+//! * [`replication`]: what follows from who leads: roles, ports, routes, labels;
+//! * [`rollout`]: pods of an older template are replaced, one at a time;
+//! * [`scale`]: fewer pods than there are.
 
 mod death;
 mod election;
 mod handover;
 mod provision;
 mod replication;
+mod rollout;
+mod scale;
 
 use wellcake_crds::v1beta1::Topology;
 
 use crate::effects::Decision;
-use crate::facts::{Hints, Observation, SpecFacts, Tick};
+use crate::facts::{Hints, Observation, Ordinal, SpecFacts, Tick};
+use crate::limits;
 use crate::reasons::Reason;
 
 /// Decides what to do next from what is asked for, what is seen and the time. Pure: the same arguments give the same
@@ -28,13 +33,14 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
     if spec.topology == Topology::Replication {
         replication::plan(spec, seen, hints, now, &mut decision);
     } else if spec.topology == Topology::Standalone {
-        standalone(seen, now, &mut decision);
+        standalone(spec, seen, now, &mut decision);
         if spec.failover.is_some() {
             decision.refuse(Reason::HandoverNeedsReplica, None);
         }
     }
     provision::plan(spec, seen, hints, now, &mut decision);
-    requests(spec, &mut decision);
+    rollout::tell_trouble(seen, &mut decision);
+    requests(spec, seen, &mut decision);
     if seen.rival {
         decision.refuse(Reason::AnotherOperatorActs, None);
     }
@@ -42,25 +48,22 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
 }
 
 /// A single server opens by itself; there is nobody to hand over to and nothing to route.
-fn standalone(seen: &Observation, now: Tick, decision: &mut Decision) {
-    use crate::facts::Ordinal;
+fn standalone(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) {
     let pod = Ordinal(0);
-    match seen.server(pod, now, crate::limits::FACT_AGE) {
+    match seen.server(pod, now, limits::FACT_AGE) {
         Some(server) if server.loading => decision.wait(Reason::WaitingForLoad, Some(pod)),
         Some(_) => {}
         None => decision.wait(Reason::WaitingForPods, Some(pod)),
     }
+    rollout::alone(spec, seen, pod, now, decision);
 }
 
-/// Requests by annotation that are not served are refused by name.
-fn requests(spec: &SpecFacts, decision: &mut Decision) {
-    let table = [
-        (spec.restart_asked, Reason::RestartNotServed),
-        (spec.rotation_asked, Reason::RotationNotServed),
-    ];
-    for (asked, reason) in table {
-        if asked {
-            decision.refuse(reason, None);
-        }
+/// What is asked for and not served is refused by name.
+fn requests(spec: &SpecFacts, seen: &Observation, decision: &mut Decision) {
+    if spec.rotation_asked {
+        decision.refuse(Reason::RotationNotServed, None);
+    }
+    if seen.objects.volumes_differ {
+        decision.refuse(Reason::VolumeChangeNotServed, None);
     }
 }

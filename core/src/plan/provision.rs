@@ -71,7 +71,6 @@ fn state(seen: &Observation, object: Object) -> Option<ObjectState> {
 }
 
 fn plan_object(seen: &Observation, object: Object, decision: &mut Decision) {
-    let rolled_later = state(seen, Object::StatefulSet) == Some(ObjectState::NeedsRoll);
     match seen.objects.state(object) {
         Known::Absent if object == Object::Credentials => {
             decision.act(
@@ -80,8 +79,6 @@ fn plan_object(seen: &Observation, object: Object, decision: &mut Decision) {
                 Reason::CredentialsCreated,
             );
         }
-        // A revision that no pod may use yet would only lie around.
-        Known::Absent if object == Object::Config && rolled_later => {}
         Known::Absent => {
             decision.act(Verb::Apply(object), Guard::NONE, Reason::ObjectCreated);
             decision.wait(Reason::CreatingObjects, None);
@@ -93,7 +90,6 @@ fn plan_object(seen: &Observation, object: Object, decision: &mut Decision) {
             ObjectState::Superfluous => {
                 decision.act(Verb::Delete(object), Guard::NONE, Reason::ObjectRemoved);
             }
-            ObjectState::NeedsRoll => decision.refuse(Reason::ChangeNotRolled, None),
             ObjectState::Matches | ObjectState::NotWanted | ObjectState::Foreign => {}
         },
         Known::Maybe { .. } => {}

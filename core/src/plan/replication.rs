@@ -10,7 +10,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::handover;
+use super::{handover, rollout, scale};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -39,6 +39,7 @@ pub fn plan(
             refuse_order(spec, &record, decision);
             if !handover::plan(spec, seen, hints, &record, now, decision) {
                 keep(seen, &record, now, decision);
+                change(spec, seen, &record, now, decision);
             }
         }
         PrimaryState::Promoted => finish(seen, &record, now, decision),
@@ -373,6 +374,23 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
         if ordinal != record.pod && seen.server(ordinal, now, limits::FACT_AGE).is_none() {
             decision.wait(Reason::WaitingForPods, Some(ordinal));
         }
+    }
+}
+
+/// Pods are taken away or replaced around a primary that serves; never both at once.
+fn change(
+    spec: &SpecFacts,
+    seen: &Observation,
+    record: &Record,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let primary = seen.server_of(record.pod, record.pod_uid, now, limits::DESTRUCTIVE_AGE);
+    let Some(primary) = primary.filter(|_| spec.unserved.is_none()) else {
+        return;
+    };
+    if !scale::plan(spec, seen, record, primary, now, decision) {
+        rollout::plan(spec, seen, record, now, decision);
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a live object stands to what it should be.
 
 use serde_json::{Map, Value};
+use wellcake_crds::annotations;
 
 use super::metadata::{POD_NAME_LABEL, applied_hash_of};
 use super::quantity::Amount;
@@ -9,11 +10,15 @@ use crate::facts::ObjectState;
 /// Parts of a StatefulSet's spec that only new pods, or a new StatefulSet, can follow.
 const ROLLED: [&str; 5] = [
     "template",
-    "volumeClaimTemplates",
+    VOLUMES,
     "selector",
     "serviceName",
     "podManagementPolicy",
 ];
+/// Parts of a StatefulSet's spec that are the same for every spec and that Kubernetes does not allow to be changed.
+const FIXED: [&str; 3] = ["selector", "serviceName", "podManagementPolicy"];
+/// The part that describes the volumes. Kubernetes does not allow it to be changed either.
+const VOLUMES: &str = "volumeClaimTemplates";
 
 /// Compares a live object with the rendered one; `None` means that it is wanted and not there.
 ///
@@ -67,17 +72,77 @@ pub fn rolled_part(stateful_set: &Value) -> Value {
     Value::Object(part)
 }
 
+/// The StatefulSet as it can be applied over the live one: with the volumes that the latter was made with, with `replicas`, or
+/// else no fewer replicas than it has, and with the restart that was asked for last, since a request that is taken back is
+/// no other one.
+pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) -> Value {
+    let mut applied = desired.clone();
+    let Some(live_spec) = live.and_then(|live| live.get("spec")) else {
+        return applied;
+    };
+    let Some(spec) = applied.get_mut("spec").and_then(Value::as_object_mut) else {
+        return applied;
+    };
+    let wanted = spec.get("replicas").and_then(Value::as_u64);
+    let present = live_spec.get("replicas").and_then(Value::as_u64);
+    let count = replicas.map(u64::from).or(wanted.max(present));
+    spec.insert("replicas".to_owned(), count.into());
+    let asked = live_spec
+        .pointer("/template/metadata/annotations")
+        .and_then(|all| all.get(annotations::RESTARTED_AT));
+    let template = spec
+        .get_mut("template")
+        .and_then(|it| it.pointer_mut("/metadata/annotations"))
+        .and_then(Value::as_object_mut);
+    if let (Some(asked), Some(template)) = (asked, template) {
+        template
+            .entry(annotations::RESTARTED_AT)
+            .or_insert_with(|| asked.clone());
+    }
+    match live_spec.get(VOLUMES) {
+        Some(volumes) if !has_volumes(desired, live) => {
+            spec.insert(VOLUMES.to_owned(), volumes.clone());
+        }
+        Some(_) => {}
+        None => {
+            spec.remove(VOLUMES);
+        }
+    }
+    applied
+}
+
+/// Whether the live StatefulSet, if there is one, was made with the volumes that are asked for.
+pub fn has_volumes(desired: &Value, live: Option<&Value>) -> bool {
+    let volumes = |object: &Value| {
+        object
+            .get("spec")
+            .and_then(|spec| spec.get(VOLUMES))
+            .cloned()
+    };
+    live.is_none_or(|live| match (volumes(desired), volumes(live)) {
+        (Some(desired), Some(live)) => covers(&desired, &live, ""),
+        (desired, live) => desired.is_none() && live.is_none(),
+    })
+}
+
 fn stateful_set(desired: &Value, live: &Value) -> ObjectState {
-    let replicas = |object: &Value| object.pointer("/spec/replicas").and_then(Value::as_u64);
+    let fixed = |object: &Value| {
+        FIXED.map(|part| object.get("spec").and_then(|spec| spec.get(part)).cloned())
+    };
+    let same = fixed(desired)
+        .iter()
+        .zip(&fixed(live))
+        .all(|(desired, live)| match (desired, live) {
+            (Some(desired), Some(live)) => covers(desired, live, ""),
+            (desired, _) => desired.is_none(),
+        });
     let taken_out = match (applied_hash_of(live), applied_hash_of(desired)) {
         (Some(live), Some(desired)) => live != desired,
         _ => false,
     };
-    let fewer = replicas(desired) < replicas(live);
-    let live_spec = live.get("spec").unwrap_or(&Value::Null);
-    if taken_out || fewer || !covers(&rolled_part(desired), live_spec, "") {
-        ObjectState::NeedsRoll
-    } else if covers(desired, live, "") {
+    if !same {
+        ObjectState::Foreign
+    } else if !taken_out && covers(&over_live(desired, Some(live), None), live, "") {
         ObjectState::Matches
     } else {
         ObjectState::Differs

@@ -7,13 +7,19 @@ use wellcake_crds::v1beta1::ValkeyClusterSpec;
 use super::Owner;
 use super::metadata::{metadata, selector};
 
-/// How many data pods evictions may take at once.
+/// How many ready data pods evictions may take at once.
 pub fn budget(owner: &Owner<'_>, spec: &ValkeyClusterSpec, budget: &Budget) -> Value {
     let selector = json!({ "matchLabels": selector(owner, spec) });
-    let body = match budget {
-        Budget::MaxUnavailable(most) => json!({ "maxUnavailable": most, "selector": selector }),
-        Budget::MinAvailable(fewest) => json!({ "minAvailable": fewest, "selector": selector }),
+    let (bound, count) = match budget {
+        Budget::MaxUnavailable(most) => ("maxUnavailable", most),
+        Budget::MinAvailable(fewest) => ("minAvailable", fewest),
     };
+    // A pod that is not ready serves nobody; without this none could be evicted while the budget is spent by itself.
+    let body = json!({
+        bound: count,
+        "selector": selector,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+    });
     json!({
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

@@ -22,7 +22,7 @@ use wellcake_crds::v1beta1::{Topology, ValkeyClusterSpec};
 
 use crate::facts::{Object, Ordinal};
 
-pub use compare::{compare, credentials};
+pub use compare::{compare, credentials, has_volumes, over_live};
 pub use config::{CONFIG_KEY, config, config_digest};
 pub use quantity::{Amount, QuantityError};
 pub use quote::quote;
@@ -51,6 +51,8 @@ pub struct Owner<'a> {
     pub namespace: &'a str,
     /// Its uid.
     pub uid: &'a str,
+    /// The value of its annotation [`RESTART`](wellcake_crds::annotations::RESTART): a new one is a new template of the pods.
+    pub restart: Option<&'a str>,
 }
 
 /// An object as the spec asks for it, or `None` when the spec asks for none: the Services of roles exist for topology

@@ -51,10 +51,22 @@ fn template(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
     json!({
         "metadata": {
             "labels": labels(owner, spec),
-            "annotations": { annotations::CONFIG_HASH: config_digest(spec) },
+            "annotations": template_annotations(owner, spec),
         },
         "spec": pod(owner, spec),
     })
+}
+
+fn template_annotations(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    let mut all = Map::new();
+    all.insert(
+        annotations::CONFIG_HASH.to_owned(),
+        json!(config_digest(spec)),
+    );
+    if let Some(token) = owner.restart {
+        all.insert(annotations::RESTARTED_AT.to_owned(), json!(token));
+    }
+    Value::Object(all)
 }
 
 fn pod(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {

@@ -225,7 +225,7 @@ fn a_handover_that_came_to_nothing_is_not_begun_again_at_once() {
     s.hints.handover_failed_at = Some(Tick(NOW.0 - 4_000));
     let decision = s.decide();
     assert_eq!(promoted(&decision), None);
-    assert!(waits_for(&decision, Reason::WaitingForTarget));
+    assert!(waits_for(&decision, Reason::WaitingToHandOver));
     assert_eq!(decision.wake, Some(Tick(NOW.0 + 1_000)));
     s.hints.handover_failed_at = Some(Tick(NOW.0 - 5_000));
     assert_eq!(kinds(&s.decide()), STEPS);
@@ -415,6 +415,7 @@ fn of_two_old_snapshots_the_one_that_the_last_promotion_continued_leads() {
             aof: false,
             rdb: true,
             claims: true,
+            saves_at_end: true,
         },
         ..cache()
     });

@@ -17,5 +17,7 @@ mod full_restart;
 mod handover;
 mod newest_data;
 mod provisioning;
+mod rolling;
 mod routing;
+mod scaling;
 mod told;

@@ -75,16 +75,15 @@ fn what_could_not_be_looked_at_is_not_taken_for_absent() {
 }
 
 #[test]
-fn a_changed_template_does_not_roll_and_is_named() {
+fn other_volumes_are_refused_by_name_and_keep_nothing_from_being_done() {
     let mut s = healthy(cache());
-    s.seen.objects.set(
-        Object::StatefulSet,
-        Known::seen(NOW, ObjectState::NeedsRoll),
-    );
-    s.seen.objects.set(Object::Config, Known::Absent);
+    s.seen.objects.volumes_differ = true;
+    s.seen
+        .objects
+        .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Differs));
     let decision = s.decide();
-    assert!(decision.effects.is_empty(), "{decision:?}");
-    assert!(refuses(&decision, Reason::ChangeNotRolled));
+    assert_eq!(kinds(&decision), [Kind::Apply]);
+    assert!(refuses(&decision, Reason::VolumeChangeNotServed));
 }
 
 #[test]
@@ -129,12 +128,8 @@ fn failover_goes_on_when_the_spec_asks_for_something_not_served() {
 #[test]
 fn requests_that_are_not_served_are_refused_by_name() {
     let mut s = healthy(cache());
-    s.spec.restart_asked = true;
     s.spec.rotation_asked = true;
-    let decision = s.decide();
-    for reason in [Reason::RestartNotServed, Reason::RotationNotServed] {
-        assert!(refuses(&decision, reason));
-    }
+    assert!(refuses(&s.decide(), Reason::RotationNotServed));
 }
 
 #[test]

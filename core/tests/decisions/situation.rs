@@ -29,11 +29,11 @@ pub fn cache() -> SpecFacts {
             aof: false,
             rdb: false,
             claims: true,
+            saves_at_end: false,
         },
         unserved: None,
         promote: None,
         failover: None,
-        restart_asked: false,
         rotation_asked: false,
         deleting: false,
     }
@@ -46,6 +46,7 @@ pub fn durable() -> SpecFacts {
             aof: true,
             rdb: true,
             claims: true,
+            saves_at_end: true,
         },
         ..cache()
     }
@@ -62,6 +63,8 @@ fn object(ordinal: u8) -> PodObject {
             RoleLabel::Replica
         },
         node_out_of_service: false,
+        revision: Revision::Current,
+        trouble: None,
     }
 }
 

@@ -19,6 +19,7 @@ use wellcake_core::effects::{Danger, Decision, Effect, Lane, Verb};
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
 use wellcake_core::{exec, limits, status, step};
+use wellcake_crds::v1beta1::Topology;
 
 use shapes::{Case, NOW, any_case, arbitrary, converged};
 
@@ -217,7 +218,32 @@ proptest! {
     fn what_could_do_harm_names_pod_process_and_epoch(case in any_case()) {
         for effect in decide(&case).effects.iter().filter(|e| e.verb.danger() != Danger::Free) {
             let guard = effect.guard;
-            prop_assert!(guard.pod.is_some() && guard.run.is_some() && guard.epoch.is_some(), "{:?}", effect);
+            // A pod whose server does not run is replaced as well.
+            let silent = matches!(effect.verb, Verb::Evict { pod } if fresh(&case, pod).is_none());
+            prop_assert!(guard.pod.is_some() && (guard.run.is_some() || silent), "{:?}", effect);
+            prop_assert!(guard.epoch.is_some() || case.spec.topology == Topology::Standalone, "{:?}", effect);
+        }
+    }
+
+    /// A planned change takes one pod at a time, never the primary of several, and no copy while another pod is away.
+    #[test]
+    fn a_planned_change_takes_one_pod_at_a_time_and_no_copy_that_is_missed(case in any_case()) {
+        let decision = decide(&case);
+        let changes = decision.effects.iter().filter(|e| {
+            matches!(e.verb, Verb::Evict { .. } | Verb::ScaleIn { .. } | Verb::PauseWrites { .. })
+        });
+        prop_assert!(changes.count() <= 1, "{:?}", decision.effects);
+        if case.spec.topology == Topology::Standalone {
+            return Ok(());
+        }
+        for effect in &decision.effects {
+            let Verb::Evict { pod } = effect.verb else { continue };
+            let record = case.seen.record.expect("nothing is replaced without a primary");
+            let leads = pod == record.pod;
+            prop_assert!(!leads || case.seen.pods.len() == 1);
+            let away = |other: Ordinal| !case.seen.is_in_sync(other, NOW);
+            let others_away = case.seen.ordinals().any(|(other, _)| other != pod && away(other));
+            prop_assert!(!others_away || away(pod), "{:?} is a copy", pod);
         }
     }
 

@@ -141,13 +141,30 @@ fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
         Just(RoleLabel::Replica)
     ];
     let flags = (prop::bool::weighted(0.2), prop::bool::weighted(0.05));
-    (pod_uid(ordinal), container, label, flags).prop_map(
-        |(uid, container, label, (terminating, node_out_of_service))| PodObject {
-            uid,
-            terminating,
-            container,
-            label,
-            node_out_of_service,
+    let revision = prop_oneof![
+        6 => Just(Revision::Current),
+        2 => Just(Revision::Outdated),
+        1 => Just(Revision::RestartAsked),
+        1 => Just(Revision::Unknown),
+    ];
+    let trouble = prop_oneof![
+        8 => Just(None),
+        1 => Just(Some(Trouble::NoNode)),
+        1 => Just(Some(Trouble::Image)),
+        1 => Just(Some(Trouble::Crashes)),
+    ];
+    let shape = (container, label, revision, trouble);
+    (pod_uid(ordinal), shape, flags).prop_map(
+        |(uid, (container, label, revision, trouble), (terminating, node_out_of_service))| {
+            PodObject {
+                uid,
+                terminating,
+                container,
+                label,
+                node_out_of_service,
+                revision,
+                trouble,
+            }
         },
     )
 }
@@ -234,11 +251,15 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                 topology,
                 profile,
                 pods,
-                persistence: Persistence { aof, rdb, claims },
+                persistence: Persistence {
+                    aof,
+                    rdb,
+                    claims,
+                    saves_at_end: aof || rdb,
+                },
                 unserved,
                 promote,
                 failover: failover.filter(|_| requests),
-                restart_asked: requests,
                 rotation_asked: requests,
                 deleting,
             }
@@ -283,7 +304,6 @@ fn objects() -> impl Strategy<Value = ObjectFacts> {
     let state = prop_oneof![
         12 => Just(ObjectState::Matches),
         1 => Just(ObjectState::Differs),
-        1 => Just(ObjectState::NeedsRoll),
         1 => Just(ObjectState::Foreign),
         1 => Just(ObjectState::Superfluous),
         1 => Just(ObjectState::NotWanted),
@@ -395,11 +415,11 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
             aof: durable,
             rdb: durable,
             claims: true,
+            saves_at_end: durable,
         },
         unserved: None,
         promote: None,
         failover: None,
-        restart_asked: false,
         rotation_asked: false,
         deleting: false,
     };
@@ -456,6 +476,8 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
                     RoleLabel::Replica
                 },
                 node_out_of_service: false,
+                revision: Revision::Current,
+                trouble: None,
             },
         ),
         claim: Known::seen(

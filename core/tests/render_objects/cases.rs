@@ -26,8 +26,20 @@ pub fn routed_to(kind: Object, spec_of: Value, route: u8) -> Option<Value> {
         name: &name,
         namespace: "shop",
         uid: UID,
+        restart: None,
     };
     object(kind, &owner, &spec(spec_of), Ordinal(route))
+}
+
+pub fn restarted(kind: Object, restart: Option<&str>) -> Option<Value> {
+    let name = name();
+    let owner = Owner {
+        name: &name,
+        namespace: "shop",
+        uid: UID,
+        restart,
+    };
+    object(kind, &owner, &spec(json!({})), Ordinal(0))
 }
 
 pub fn named(kind: Object, spec_of: Value) -> String {
@@ -38,6 +50,7 @@ pub fn named(kind: Object, spec_of: Value) -> String {
             name: &name,
             namespace: "shop",
             uid: UID,
+            restart: None,
         },
         &spec(spec_of),
     )

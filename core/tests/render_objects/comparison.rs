@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wellcake_core::facts::{Object, ObjectState};
-use wellcake_core::render::compare;
+use wellcake_core::render::{compare, has_volumes, over_live};
 
 use crate::cases::*;
 
@@ -68,13 +68,13 @@ fn what_others_changed_differs_and_what_they_added_does_not() {
 }
 
 #[test]
-fn more_pods_can_be_applied_and_everything_about_a_pod_needs_a_roll() {
+fn all_but_fewer_pods_and_other_volumes_is_applied() {
     let live = stored(must(Object::StatefulSet, json!({ "replicas": 3 })));
     let to = |spec: Value| state(Object::StatefulSet, spec, &live);
     assert_eq!(to(json!({ "replicas": 3 })), Some(ObjectState::Matches));
     assert_eq!(to(json!({ "replicas": 5 })), Some(ObjectState::Differs));
-    for needs_roll in [
-        json!({ "replicas": 2 }),
+    assert_eq!(to(json!({ "replicas": 2 })), Some(ObjectState::Matches));
+    for applied in [
         json!({ "image": "valkey/valkey:8.1" }),
         json!({ "replicas": 5, "image": "valkey/valkey:8.1" }),
         json!({ "config": { "timeout": "60" } }),
@@ -82,12 +82,15 @@ fn more_pods_can_be_applied_and_everything_about_a_pod_needs_a_roll() {
         json!({ "nodeSelector": { "disk": "fast" } }),
         json!({ "resources": { "limits": { "cpu": "1" } } }),
     ] {
-        assert_eq!(
-            to(needs_roll.clone()),
-            Some(ObjectState::NeedsRoll),
-            "{needs_roll}"
-        );
+        assert_eq!(to(applied.clone()), Some(ObjectState::Differs), "{applied}");
     }
+    let mut other = live.clone();
+    other["spec"]["selector"]["matchLabels"]["app"] = json!("x");
+    other["spec"]["serviceName"] = json!("x");
+    assert_eq!(
+        state(Object::StatefulSet, json!({}), &other),
+        Some(ObjectState::Foreign)
+    );
     let mut drifted = live.clone();
     drifted["spec"]["updateStrategy"] = json!({ "type": "RollingUpdate" });
     assert_eq!(
@@ -124,7 +127,7 @@ fn a_field_taken_out_of_the_spec_is_seen() {
     ));
     assert_eq!(
         state(Object::StatefulSet, json!({}), &live),
-        Some(ObjectState::NeedsRoll)
+        Some(ObjectState::Differs)
     );
     let budget = |spec: Value| {
         must(
@@ -155,6 +158,43 @@ fn quantities_are_compared_by_value() {
         json!("1G");
     assert_eq!(
         state(Object::StatefulSet, desired, &live),
-        Some(ObjectState::NeedsRoll)
+        Some(ObjectState::Differs)
     );
+}
+
+#[test]
+fn a_stateful_set_is_applied_over_the_live_one_with_its_volumes_and_no_fewer_pods() {
+    let first = json!({ "replicas": 3, "storage": { "size": "1Gi" } });
+    let live = stored(must(Object::StatefulSet, first));
+    let asked =
+        json!({ "replicas": 2, "storage": { "size": "2Gi" }, "image": "valkey/valkey:8.1" });
+    let desired = must(Object::StatefulSet, asked);
+    assert!(!has_volumes(&desired, Some(&live)) && has_volumes(&live, Some(&live)));
+    let applied = over_live(&desired, Some(&live), None);
+    let size = "/spec/volumeClaimTemplates/0/spec/resources/requests/storage";
+    assert_eq!(applied["spec"]["replicas"], json!(3));
+    assert_eq!(applied.pointer(size), Some(&json!("1Gi")));
+    assert_eq!(
+        applied.pointer("/spec/template/spec/containers/0/image"),
+        Some(&json!("valkey/valkey:8.1"))
+    );
+    assert_eq!(
+        compare(Some(&desired), Some(&applied), UID),
+        Some(ObjectState::Matches),
+        "what was applied is all that can be"
+    );
+    let fewer = over_live(&desired, Some(&live), Some(2));
+    assert_eq!(fewer["spec"]["replicas"], json!(2));
+}
+
+#[test]
+fn a_restart_that_is_taken_back_is_no_other_one() {
+    let asked = |restart: Option<&str>| restarted(Object::StatefulSet, restart).expect("rendered");
+    let token = "/spec/template/metadata/annotations/valkey.wellcake.io~1restarted-at";
+    let live = stored(asked(Some("one")));
+    assert_eq!(live.pointer(token), Some(&json!("one")));
+    for (next, applied) in [(None, "one"), (Some("one"), "one"), (Some("two"), "two")] {
+        let over = over_live(&asked(next), Some(&live), None);
+        assert_eq!(over.pointer(token), Some(&json!(applied)), "{next:?}");
+    }
 }

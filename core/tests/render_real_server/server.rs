@@ -225,6 +225,7 @@ fn write_secret(folder: &Path, spec: &ValkeyClusterSpec, passwords: &Passwords<'
         name: &name,
         namespace: "default",
         uid: "uid",
+        restart: None,
     };
     let secret = render::acl_secret(
         &owner,

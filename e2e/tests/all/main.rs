@@ -2,6 +2,7 @@
 //! clients that remember what was acknowledged.
 
 mod all_pods;
+mod changes;
 mod creation;
 mod deletion;
 mod failover;
@@ -10,4 +11,5 @@ mod harness;
 mod operator;
 mod refusals;
 mod replicas;
+mod scaling;
 mod steady;

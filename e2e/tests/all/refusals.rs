@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::ensure;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::api::{ListParams, PostParams};
@@ -120,35 +120,6 @@ async fn an_object_of_somebody_else_is_left_alone_and_named() {
         services.delete("taken", &Default::default()).await?;
         cluster.wait_ready(MAKING).await?;
         Ok(())
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_needs_new_pods_is_refused_by_name_and_the_cluster_goes_on_serving() {
-    beside_others("change", |space| async move {
-        let cluster = Applied::ready(&space, "change", replication()).await?;
-        let before = cluster.look().await?;
-        let mut spec = replication();
-        spec["image"] = json!("valkey/valkey:8.1");
-        cluster.apply(spec).await?;
-        cluster
-            .wait("Ready is False for ChangeNotRolled", RECOVERY, |look| {
-                look.says("Ready", "False", "ChangeNotRolled")
-                    && look.says("Available", "True", "PrimaryServes")
-            })
-            .await?;
-        tokio::time::sleep(STILL).await;
-        let uids = |pods: &[k8s_openapi::api::core::v1::Pod]| -> Vec<Option<String>> {
-            pods.iter().map(|pod| pod.metadata.uid.clone()).collect()
-        };
-        ensure!(
-            uids(&cluster.pods().await?) == uids(&before.pods),
-            "pods were replaced"
-        );
-        cluster.apply(replication()).await?;
-        cluster.wait_ready(RECOVERY).await?;
-        Ok(()) as Result<()>
     })
     .await;
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as FullPod};
 use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions,
+    ApiResource, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams,
+    Preconditions,
 };
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -78,6 +79,7 @@ impl Kubernetes {
             Request::Status(patch) => self.patch_status(patch).await,
             Request::Keep { name, uid, record } => self.keep(&name, &uid, &record).await,
             Request::Label { name, uid, value } => self.label(&name, &uid, &value).await,
+            Request::Evict { name, uid } => self.evict(&name, uid).await,
             Request::Valkey {
                 server,
                 connection,
@@ -189,6 +191,28 @@ impl Kubernetes {
         Ok(())
     }
 
+    /// Evicts a pod, and looks at it once: the answer to an eviction does not hold it, and nothing else may be done before
+    /// it is known to go.
+    async fn evict(&self, name: &str, uid: String) -> Result<(), Failure> {
+        let api: Api<FullPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = EvictParams {
+            delete_options: Some(DeleteParams {
+                preconditions: Some(Preconditions {
+                    uid: Some(uid),
+                    resource_version: None,
+                }),
+                ..DeleteParams::default()
+            }),
+            ..EvictParams::default()
+        };
+        within(api.evict(name, &params)).await?;
+        let api: Api<LeanPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        if let Some(pod) = within(api.get_opt(name)).await? {
+            self.caches.pods.put(Pod::from(pod), self.clock.now());
+        }
+        Ok(())
+    }
+
     /// Makes the Secrets that are missing; one that is there stays as it is.
     async fn create_credentials(&self, cluster: &Cluster) -> Result<(), Failure> {
         let uid = cluster.uid();
@@ -196,6 +220,7 @@ impl Kubernetes {
             name: &self.name,
             namespace: &self.namespace,
             uid,
+            restart: None,
         };
         let spec = &cluster.object.spec;
         let (password, source) = self.client_password(cluster, &owner).await?;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use wellcake_core::effects::{Effect, Order, Route, Verb};
 use wellcake_core::facts::{Object, Ordinal, PodUid, Record, RoleLabel};
 use wellcake_core::parse;
+use wellcake_core::render;
 use wellcake_crds::labels;
 
 use super::Failure;
@@ -60,6 +61,13 @@ pub enum Request {
         /// The value, or null.
         value: Value,
     },
+    /// Evict a pod.
+    Evict {
+        /// The pod.
+        name: String,
+        /// Its uid.
+        uid: String,
+    },
     /// Send a command to a server.
     Valkey {
         /// The server.
@@ -82,16 +90,24 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
                 .map(|record| record.pod)
                 .unwrap_or_default();
             let route = view.route_of(object, otherwise);
-            apply(object, route, view, look)
+            apply(object, route, None, view, look)
         }
         Verb::SetRoute {
             route: Route::Client,
             pod,
-        } => apply(Object::ClientService, pod, view, look),
+        } => apply(Object::ClientService, pod, None, view, look),
         Verb::SetRoute {
             route: Route::Primary,
             pod,
-        } => apply(Object::PrimaryService, pod, view, look),
+        } => apply(Object::PrimaryService, pod, None, view, look),
+        Verb::ScaleIn { to } => apply(
+            Object::StatefulSet,
+            Ordinal::default(),
+            Some(to),
+            view,
+            look,
+        ),
+        Verb::Evict { pod } => evict(effect, pod, view),
         Verb::Delete(object) => {
             let live = view
                 .compared_live(object)
@@ -136,16 +152,37 @@ fn uid_of(pod: Ordinal, look: &Look) -> Option<PodUid> {
     look.seen.pod(pod)?.object.value().map(|object| object.uid)
 }
 
-fn apply(object: Object, route: Ordinal, view: &mut View, look: &Look) -> Result<Request, Failure> {
-    let uid = view.compared_live(object).map(|live| live.uid().to_owned());
+fn apply(
+    object: Object,
+    route: Ordinal,
+    replicas: Option<u8>,
+    view: &mut View,
+    look: &Look,
+) -> Result<Request, Failure> {
+    let live = view.compared_live(object);
+    let uid = live.as_ref().map(|live| live.uid().to_owned());
     let desired = view.desired(object, &look.cluster, route);
-    let desired = desired.ok_or(Failure::Vanished(
+    let mut desired = desired.ok_or(Failure::Vanished(
         "the spec does not ask for this object any more",
     ))?;
+    if object == Object::StatefulSet {
+        let live = live.map(|live| live.value());
+        desired = Arc::new(render::over_live(&desired, live.as_ref(), replicas));
+    }
     Ok(Request::Apply {
         object,
         desired,
         uid,
+    })
+}
+
+/// An eviction of exactly the pod that the guard names.
+fn evict(effect: &Effect, pod: Ordinal, view: &View) -> Result<Request, Failure> {
+    let guarded = effect.guard.pod.filter(|(of, _)| *of == pod);
+    let uid = guarded.and_then(|(_, uid)| view.interner.text(uid.0));
+    Ok(Request::Evict {
+        name: view.subject.name.pod(u32::from(pod.0)),
+        uid: uid.ok_or(Failure::Vanished("the pod is gone"))?.to_owned(),
     })
 }
 

@@ -8,7 +8,7 @@ use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use wellcake_core::facts::{Container, RoleLabel};
+use wellcake_core::facts::{Container, RoleLabel, Trouble};
 use wellcake_core::render::SERVER;
 use wellcake_crds::annotations;
 use wellcake_crds::labels;
@@ -19,6 +19,10 @@ use super::store::{Kept, Key};
 /// Taint by which a person says that nothing runs on a node any more
 /// (<https://kubernetes.io/docs/concepts/cluster-administration/node-shutdown/#non-graceful-node-shutdown>).
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
+
+/// Label by which the StatefulSet controller marks each pod with the revision of the template that it was made from
+/// (`k8s.io/api/apps/v1: StatefulSetRevisionLabel`).
+const REVISION_LABEL: &str = "controller-revision-hash";
 
 /// What every kept object has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,6 +122,14 @@ struct PodStatus {
     #[serde(rename = "podIP")]
     pod_ip: Option<String>,
     container_statuses: Vec<ContainerStatus>,
+    conditions: Vec<PodCondition>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct PodCondition {
+    #[serde(rename = "type")]
+    kind: String,
+    reason: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -129,12 +141,19 @@ struct ContainerStatus {
     last_state: ContainerStates,
 }
 
-/// Each state as it comes; only which one is there counts.
+/// Each state as it comes; only which one is there counts, and why a container waits.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct ContainerStates {
     running: Option<serde::de::IgnoredAny>,
     terminated: Option<serde::de::IgnoredAny>,
+    waiting: Option<Waiting>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Waiting {
+    reason: Option<String>,
 }
 
 /// A data pod.
@@ -151,31 +170,39 @@ pub struct Pod {
     pub label: RoleLabel,
     /// Its node.
     pub node: Option<String>,
+    /// The revision of the template that it was made from.
+    pub revision: Option<String>,
+    /// The restart that it was made for.
+    pub restarted_at: Option<String>,
+    /// Why it does not run.
+    pub trouble: Option<Trouble>,
 }
 
 kept!(Pod, |one, other| {
-    (
-        one.address,
-        one.terminating,
-        one.container,
-        one.label,
-        &one.node,
-    ) == (
-        other.address,
-        other.terminating,
-        other.container,
-        other.label,
-        &other.node,
-    )
+    let facts = |pod: &Self| {
+        (
+            pod.address,
+            pod.terminating,
+            pod.container,
+            pod.label,
+            pod.trouble,
+        )
+    };
+    let texts = |pod: &Self| [&pod.node, &pod.revision, &pod.restarted_at].map(Clone::clone);
+    facts(one) == facts(other) && texts(one) == texts(other)
 });
 
 impl From<LeanPod> for Pod {
     fn from(pod: LeanPod) -> Self {
-        let role = pod
+        let label = |key| pod.metadata.labels.as_ref().and_then(|all| all.get(key));
+        let role = label(labels::ROLE);
+        let revision = label(REVISION_LABEL).cloned();
+        let restarted_at = pod
             .metadata
-            .labels
+            .annotations
             .as_ref()
-            .and_then(|all| all.get(labels::ROLE));
+            .and_then(|all| all.get(annotations::RESTARTED_AT))
+            .cloned();
         Self {
             identity: Identity::of(&pod.metadata),
             address: pod.status.pod_ip.as_deref().and_then(|ip| ip.parse().ok()),
@@ -186,8 +213,37 @@ impl From<LeanPod> for Pod {
                 Some(labels::ROLE_REPLICA) => RoleLabel::Replica,
                 _ => RoleLabel::None,
             },
+            trouble: trouble(&pod.status),
             node: pod.spec.node_name,
+            revision,
+            restarted_at,
         }
+    }
+}
+
+/// What keeps a pod from running, by the words of the scheduler
+/// (<https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#pod-conditions>) and of the kubelet
+/// (`pkg/kubelet/images/types.go`, `pkg/kubelet/container/sync_result.go`).
+fn trouble(status: &PodStatus) -> Option<Trouble> {
+    let unscheduled = status.conditions.iter().any(|condition| {
+        condition.kind == "PodScheduled" && condition.reason.as_deref() == Some("Unschedulable")
+    });
+    if unscheduled {
+        return Some(Trouble::NoNode);
+    }
+    let server = status
+        .container_statuses
+        .iter()
+        .find(|it| it.name == SERVER)?;
+    match server.state.waiting.as_ref()?.reason.as_deref()? {
+        "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
+            Some(Trouble::Image)
+        }
+        "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
+            Some(Trouble::Container)
+        }
+        "CrashLoopBackOff" => Some(Trouble::Crashes),
+        _ => None,
     }
 }
 
@@ -292,9 +348,12 @@ impl From<LeanNode> for Node {
 pub struct Live {
     identity: Identity,
     text: Box<str>,
+    /// Of a StatefulSet whose controller has seen its newest template: the revision of that.
+    pub revision: Option<String>,
 }
 
-kept!(Live, |one, other| one.text == other.text);
+kept!(Live, |one, other| one.text == other.text
+    && one.revision == other.revision);
 
 impl Live {
     /// The object with those of its parts that are compared.
@@ -309,8 +368,17 @@ impl From<DynamicObject> for Live {
         Self {
             identity,
             text: live_object(&object).to_string().into_boxed_str(),
+            revision: newest_revision(&object),
         }
     }
+}
+
+/// The revision of the newest template (`status.updateRevision`), unless the controller's word is of an older one.
+fn newest_revision(object: &DynamicObject) -> Option<String> {
+    let status = object.data.get("status")?;
+    let seen = status.get("observedGeneration")?.as_i64();
+    let revision = status.get("updateRevision")?.as_str()?;
+    (seen.is_some() && seen == object.metadata.generation).then(|| revision.to_owned())
 }
 
 /// A live object reduced to what is compared: an item of a list comes without `apiVersion` and `kind`, which the caller

@@ -105,6 +105,7 @@ fn write_configuration(dir: &std::path::Path, address: IpAddr, port: u16, lines:
         name: &name,
         namespace: "test",
         uid: "0",
+        restart: None,
     };
     let spec = ValkeyClusterSpec::default();
     let secret = acl_secret(

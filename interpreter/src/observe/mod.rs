@@ -1,27 +1,28 @@
 //! One look at a cluster: from the caches and the servers to the facts that the core decides from.
 
+mod objects;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
 use smallvec::SmallVec;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wellcake_core::facts::{
-    ClaimFacts, ClaimUid, Epoch, Former, Fresh, Interner, Kept, Known, Object, ObjectFacts,
-    ObjectState, Observation, Offset, Ordinal, PodFacts, PodObject, PodUid, Port, Reachability,
-    Record, Role, Served, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
+    ClaimFacts, ClaimUid, Epoch, Former, Fresh, Interner, Kept, Known, Object, Observation, Offset,
+    Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Record, Revision, Role, Served,
+    ServerFacts, SpecFacts, Stamped, Tick, Upstream,
 };
 use wellcake_core::parse;
-use wellcake_core::render::{self, CLIENT_PORT, Owner};
+use wellcake_core::render::{CLIENT_PORT, Owner};
 use wellcake_crds::defaults;
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::PrimaryRecord;
 
 use crate::clock::Clock;
-use crate::fetch::{Fetched, Fetcher};
+use crate::fetch::Fetcher;
 use crate::valkey::{Server, Snapshot, Surroundings, serve};
-use crate::watch::{Caches, Cluster, Kept as _, Key, Live, Pod, Seen};
+use crate::watch::{Caches, Cluster, Kept as _, Key, Pod, Seen};
 
 /// What a view is of.
 pub struct Subject {
@@ -45,28 +46,11 @@ pub struct View {
     /// Numbers of the identities in the facts.
     pub interner: Interner,
     servers: BTreeMap<String, (Arc<Server>, DropGuard)>,
-    rendered: Rendered,
-    compared: BTreeMap<Object, Compared>,
+    rendered: objects::Rendered,
+    compared: BTreeMap<Object, objects::Compared>,
     /// The newest offset of the last primary that served, and which one that is.
     primary_offset: Option<(Epoch, Served, Offset)>,
     pods_seen: Vec<(String, bool)>,
-}
-
-/// Objects as the spec asks for them, of one generation and one route.
-#[derive(Default)]
-struct Rendered {
-    of: Option<(i64, Ordinal)>,
-    objects: BTreeMap<Object, Arc<Value>>,
-}
-
-/// The outcome of a comparison, which holds as long as its inputs.
-#[derive(Clone)]
-struct Compared {
-    rendered: (i64, Ordinal),
-    live: Option<Arc<Live>>,
-    state: Known<ObjectState>,
-    route: Option<Ordinal>,
-    replicas: u8,
 }
 
 /// A look.
@@ -96,7 +80,7 @@ impl View {
             around,
             interner: Interner::default(),
             servers: BTreeMap::new(),
-            rendered: Rendered::default(),
+            rendered: objects::Rendered::default(),
             compared: BTreeMap::new(),
             primary_offset: None,
             pods_seen: Vec::new(),
@@ -314,6 +298,8 @@ impl View {
             container: pod.value.container,
             label: pod.value.label,
             node_out_of_service: node.is_some_and(|node| node.value.out_of_service),
+            revision: self.revision(&pod.value, cluster),
+            trouble: pod.value.trouble,
         };
         let server = self
             .servers
@@ -375,6 +361,26 @@ impl View {
                 since,
                 last: Some(stamped),
             },
+        }
+    }
+
+    /// How a pod stands to the newest template.
+    fn revision(&self, pod: &Pod, cluster: &Cluster) -> Revision {
+        let newest = self
+            .compared
+            .get(&Object::StatefulSet)
+            .and_then(|compared| compared.revision.as_deref());
+        match (newest, pod.revision.as_deref()) {
+            (Some(newest), Some(own)) if newest == own => Revision::Current,
+            (Some(_), Some(_)) => {
+                let asked = parse::restart_token(&cluster.object);
+                if asked.is_some() && asked != pod.restarted_at.as_deref() {
+                    Revision::RestartAsked
+                } else {
+                    Revision::Outdated
+                }
+            }
+            _ => Revision::Unknown,
         }
     }
 
@@ -457,151 +463,13 @@ impl View {
             .map(|(_, _, offset)| offset)
     }
 
-    fn objects(
-        &mut self,
-        cluster: &Arc<Cluster>,
-        record: Option<&Record>,
-        now: Tick,
-    ) -> ObjectFacts {
-        let fetched = self.fetcher.fetched();
-        let mut facts = ObjectFacts::unknown(now);
-        for object in Object::ALL {
-            if object == Object::Credentials {
-                continue;
-            }
-            let compared = self.compare(object, cluster, record, &fetched, now);
-            facts.set(object, compared.state);
-            match object {
-                Object::ClientService => facts.client_route = compared.route,
-                Object::PrimaryService => facts.primary_route = compared.route,
-                Object::StatefulSet => facts.replicas_applied = compared.replicas,
-                _ => {}
-            }
-            self.compared.insert(object, compared);
-        }
-        facts.set(Object::Credentials, fetched.credentials);
-        facts.password = fetched.password;
-        facts
-    }
-
-    fn compare(
-        &mut self,
-        object: Object,
-        cluster: &Arc<Cluster>,
-        record: Option<&Record>,
-        fetched: &Fetched,
-        now: Tick,
-    ) -> Compared {
-        let generation = cluster.object.metadata.generation.unwrap_or(0);
-        let before = self.compared.get(&object);
-        let looked = self.live(object, cluster, fetched);
-        let unknown = Compared {
-            rendered: (generation, Ordinal(0)),
-            live: None,
-            state: before.map_or(Known::unknown(now), |before| before.state.failed(now)),
-            route: None,
-            replicas: before.map_or(0, |before| before.replicas),
-        };
-        let Some(live) = looked else { return unknown };
-        let value = live.as_ref().map(|live| live.value());
-        let route = value
-            .as_ref()
-            .and_then(|value| render::routed_pod(value, &self.subject.name));
-        let rendered = (
-            generation,
-            route
-                .or(record.map(|record| record.pod))
-                .unwrap_or_default(),
-        );
-        if let Some(before) = before
-            && before.rendered == rendered
-            && same(before.live.as_ref(), live.as_ref())
-            && !matches!(before.state, Known::Maybe { .. })
-        {
-            return before.clone();
-        }
-        let desired = self.desired(object, cluster, rendered.1);
-        let state = render::compare(desired.as_deref(), value.as_ref(), &self.subject.uid);
-        Compared {
-            rendered,
-            live,
-            state: state.map_or(Known::Absent, |state| Known::seen(now, state)),
-            route,
-            replicas: value.as_ref().map_or(0, replicas),
-        }
-    }
-
-    /// The live object; `None` when it could not be looked at.
-    fn live(
-        &self,
-        object: Object,
-        cluster: &Cluster,
-        fetched: &Fetched,
-    ) -> Option<Option<Arc<Live>>> {
-        let owner = self.owner();
-        let name = render::name_of(object, &owner, &cluster.object.spec);
-        if let Some(store) = self.caches.of(object) {
-            let found = store
-                .get(&Key::new(&self.subject.key.namespace, &name))
-                .map(|seen| seen.value);
-            let found = found.or_else(|| fetched.others.get(&object).cloned());
-            return store.is_complete().then_some(found);
-        }
-        let (looked_for, _, found) = fetched.config.as_ref()?;
-        if *looked_for == name {
-            return Some(found.clone());
-        }
-        self.fetcher.again().notify_one();
-        None
-    }
-
-    /// An object as the spec asks for it, with the Services pointed at `route`.
-    pub fn desired(
-        &mut self,
-        object: Object,
-        cluster: &Cluster,
-        route: Ordinal,
-    ) -> Option<Arc<Value>> {
-        let generation = cluster.object.metadata.generation.unwrap_or(0);
-        if self.rendered.of != Some((generation, route)) {
-            let owner = Owner {
-                name: &self.subject.name,
-                namespace: &self.subject.key.namespace,
-                uid: &self.subject.uid,
-            };
-            let render = |object| {
-                Some((
-                    object,
-                    Arc::new(render::object(object, &owner, &cluster.object.spec, route)?),
-                ))
-            };
-            self.rendered.objects = Object::ALL.into_iter().filter_map(render).collect();
-            self.rendered.of = Some((generation, route));
-        }
-        self.rendered.objects.get(&object).cloned()
-    }
-
-    /// The live object that was last compared.
-    pub fn compared_live(&self, object: Object) -> Option<Arc<Live>> {
-        self.compared
-            .get(&object)
-            .and_then(|compared| compared.live.clone())
-    }
-
-    /// The pod that a Service names now, else the given one.
-    pub fn route_of(&self, object: Object, otherwise: Ordinal) -> Ordinal {
-        self.compared
-            .get(&object)
-            .and_then(|compared| compared.route)
-            .unwrap_or(otherwise)
-    }
-
     /// Owner of the objects.
     pub fn owner(&self) -> Owner<'_> {
         Owner {
             name: &self.subject.name,
             namespace: &self.subject.key.namespace,
             uid: &self.subject.uid,
+            restart: None,
         }
     }
 
@@ -616,21 +484,6 @@ impl View {
         let spec = &cluster.object.spec;
         defaults::auth_enabled(spec) && defaults::existing_auth_secret(spec).is_none()
     }
-}
-
-fn same(one: Option<&Arc<Live>>, other: Option<&Arc<Live>>) -> bool {
-    match (one, other) {
-        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
-        (None, None) => true,
-        _ => false,
-    }
-}
-
-fn replicas(stateful_set: &Value) -> u8 {
-    let replicas = stateful_set
-        .pointer("/spec/replicas")
-        .and_then(Value::as_u64);
-    replicas.map_or(0, |replicas| u8::try_from(replicas).unwrap_or(u8::MAX))
 }
 
 fn reach(pod_uid: PodUid, snapshot: &Snapshot) -> Reachability {

@@ -1,0 +1,80 @@
+//! What people change about the pods, and what operators take away for it.
+
+use wellcake_core::effects::Effect;
+use wellcake_core::facts::{Ordinal, Port};
+
+use crate::invariants::{self, Violation};
+use crate::world::World;
+
+impl World {
+    /// A person changes what pods are made from. The operator's Apply is taken for granted.
+    pub fn change_template(&mut self) {
+        self.template = self.template.saturating_add(1);
+    }
+
+    /// A person asks for so many pods. More are made at once, fewer when the operator says so.
+    pub fn resize(&mut self, pods: usize) {
+        let most = self.pods.len();
+        let pods = u8::try_from(pods.clamp(1, most)).unwrap_or(u8::MAX);
+        self.spec.pods = pods;
+        self.spec.generation += 1;
+        self.replicas = self.replicas.max(pods);
+    }
+
+    /// The API server accepts an eviction and the pod begins to end. There is no disruption budget: it can be switched off.
+    pub fn evict(
+        &mut self,
+        pod: Ordinal,
+        effect: &Effect,
+    ) -> Result<Result<(), String>, Violation> {
+        let n = pod.index();
+        let named = effect.guard.pod.map(|(_, uid)| uid);
+        let found = self
+            .pods
+            .get(n)
+            .is_some_and(|pod| pod.exists && Some(pod.uid) == named);
+        if !found {
+            return Ok(Err("the pod is gone".to_owned()));
+        }
+        invariants::one_pod_is_taken_at_a_time(self, n)?;
+        invariants::what_is_taken_away_is_held_elsewhere(self, &[n])?;
+        self.take(n);
+        Ok(Ok(()))
+    }
+
+    /// The StatefulSet asks for fewer pods; its controller deletes those beyond.
+    pub fn scale_in(&mut self, o: usize, to: u8) -> Result<Result<(), String>, Violation> {
+        let gone: Vec<usize> = (usize::from(to)..self.pods.len())
+            .filter(|n| self.pods.get(*n).is_some_and(|pod| pod.exists))
+            .collect();
+        invariants::what_is_taken_away_is_held_elsewhere(self, &gone)?;
+        for n in gone {
+            self.take(n);
+        }
+        self.replicas = to.max(self.spec.pods);
+        if let Some(operator) = self.operators.get_mut(o) {
+            operator.replicas = self.replicas;
+        }
+        Ok(Ok(()))
+    }
+
+    fn take(&mut self, n: usize) {
+        if let Some(pod) = self.pods.get_mut(n) {
+            pod.terminating = true;
+            pod.taken = true;
+        }
+    }
+
+    /// A pod that was taken away and is in sync again is no longer missed.
+    pub fn notice_return(&mut self, n: usize) {
+        let Some(pod) = self.pods.get_mut(n) else {
+            return;
+        };
+        let serves = pod.process.as_ref().is_some_and(|process| {
+            process.port == Port::Client && (process.primary || process.linked)
+        });
+        if pod.exists && !pod.terminating && serves {
+            pod.taken = false;
+        }
+    }
+}
