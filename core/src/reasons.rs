@@ -198,6 +198,10 @@ reasons! {
     /// The recorded primary's data is gone and other pods hold some: say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     RecordedDataGone Refusal,
+    /// The recorded primary's pod is beyond `spec.replicas`, so that it does not come back, and no pod that is there holds its
+    /// data: raise `spec.replicas` until it is there again with its volume, or say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    PrimaryScaledAway Refusal,
     /// The recorded primary has not come back, and what others hold lacks everything since its promotion: bring its
     /// pod back with its volume, or say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.

@@ -1,7 +1,7 @@
 //! What people change about the pods, and what operators take away for it.
 
 use wellcake_core::effects::Effect;
-use wellcake_core::facts::{Ordinal, Port};
+use wellcake_core::facts::Ordinal;
 
 use crate::invariants::{self, Violation};
 use crate::world::World;
@@ -67,13 +67,7 @@ impl World {
 
     /// A pod that was taken away and is in sync again is no longer missed.
     pub fn notice_return(&mut self, n: usize) {
-        let Some(pod) = self.pods.get_mut(n) else {
-            return;
-        };
-        let serves = pod.process.as_ref().is_some_and(|process| {
-            process.port == Port::Client && (process.primary || process.linked)
-        });
-        if pod.exists && !pod.terminating && serves {
+        if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.is_in_sync()) {
             pod.taken = false;
         }
     }

@@ -9,7 +9,7 @@ use wellcake_core::reasons::Reason;
 use wellcake_core::{limits, status};
 
 use crate::history::{Data, Write};
-use crate::world::{Process, World};
+use crate::world::{Pod, Process, World};
 
 /// An invariant that did not hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,8 +122,8 @@ pub fn planned_moves_are_lossless(
     })
 }
 
-/// S2, planned: of what operators take away no owed write is held by nobody else, unless a fault took the primary first. The
-/// only pod is left to its volume.
+/// S2, planned: of what operators take away no owed write is held by nobody else, unless a fault took the primary first, or
+/// a person takes a pod in the same moment. The only pod is left to its volume.
 pub fn what_is_taken_away_is_held_elsewhere(
     world: &World,
     taken: &[usize],
@@ -132,7 +132,7 @@ pub fn what_is_taken_away_is_held_elsewhere(
         let pod = world
             .pods
             .get(n)
-            .filter(|pod| pod.exists && !pod.terminating);
+            .filter(|pod| pod.exists && !(pod.terminating && pod.taken));
         pod.filter(|_| !taken.contains(&n))
     };
     let primary = world.pods.iter().position(|pod| {
@@ -167,16 +167,13 @@ pub fn what_is_taken_away_is_held_elsewhere(
 
 /// S12, changes: no copy in sync is taken away while another pod that an operator took is still missed.
 pub fn one_pod_is_taken_at_a_time(world: &World, n: usize) -> Result<(), Violation> {
-    let is_copy = world.pods.get(n).is_some_and(|pod| {
-        let process = pod.process.as_ref();
-        process.is_some_and(|p| p.port == Port::Client && (p.linked || p.primary))
-    });
+    let is_copy = world.pods.get(n).is_some_and(Pod::is_in_sync);
     let missed = world
         .pods
         .iter()
         .take(usize::from(world.replicas))
         .enumerate()
-        .position(|(other, pod)| other != n && pod.taken);
+        .position(|(other, pod)| other != n && pod.taken && !pod.is_in_sync());
     require(
         !is_copy || missed.is_none(),
         "S12 one change at a time",

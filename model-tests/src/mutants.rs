@@ -1,10 +1,10 @@
 //! Decisions that are wrong on purpose: each forgets one fact, one part of a guard, or one rule of order. What the invariants
 //! do not notice of them, they would not notice of a change of the core either.
 
-use wellcake_core::effects::{Decision, Effect, Guard, Held, Verb};
+use wellcake_core::effects::{Decision, Effect, Guard, Held, InSync, Verb};
 use wellcake_core::facts::{
-    Container, Epoch, Fresh, Hints, Kept, Known, Link, Observation, Offset, Port, Reachability,
-    Record, Replid, Role, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
+    Container, Epoch, Fresh, Hints, Kept, Known, Link, Observation, Offset, Ordinal, Port,
+    Reachability, Record, Replid, Role, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
 };
 use wellcake_core::reasons::Reason;
 use wellcake_core::step;
@@ -182,6 +182,28 @@ mutants! {
         effects.sort_by_key(|effect| matches!(effect.verb, Verb::StepDown { .. }));
     }),
 
+    // Changes of the pods.
+    pods_are_replaced_all_at_once: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        replace_all(seen, effects, |_| true);
+    }),
+    the_primary_is_replaced_without_a_handover: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        let leads = seen.record.map(|record| record.pod);
+        let due = effects.iter().any(|effect| effect.reason == Reason::PrimaryIsReplaced);
+        if due {
+            effects.clear();
+            replace_all(seen, effects, |pod| Some(pod) == leads);
+        }
+    }),
+    guards_forget_who_is_in_sync: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.in_sync = InSync::NotAsked),
+    pods_are_taken_away_whoever_leads: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        if seen.objects.replicas_applied > spec.pods {
+            effects.push(Effect { verb: Verb::ScaleIn { to: spec.pods }, guard: Guard::NONE, reason: Reason::ScaledIn });
+        }
+    }),
+    pods_that_nobody_asks_for_hold_nothing: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
+        seen.objects.replicas_applied = spec.pods;
+    }),
+
     // Effects that are left out, done too early or wrong.
     promotions_are_not_recorded: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
         effects.retain(|effect| !matches!(effect.verb, Verb::RecordPrimary { .. }));
@@ -329,6 +351,26 @@ fn answering(seen: &Observation) -> impl Iterator<Item = Answering> {
 
 fn fenced(seen: &Observation) -> impl Iterator<Item = Answering> {
     answering(seen).filter(|(_, _, server)| server.port == Port::Fence)
+}
+
+/// Evicts every outdated pod that `which` chooses.
+fn replace_all(seen: &Observation, effects: &mut Effects, which: impl Fn(Ordinal) -> bool) {
+    for (pod, uid, server) in answering(seen) {
+        let object = seen.pod(pod).and_then(|found| found.object.value());
+        let outdated = object.is_some_and(|object| object.revision.is_outdated());
+        if outdated && which(pod) {
+            let guard = Guard {
+                pod: Some((pod, uid)),
+                run: Some(server.run),
+                ..Guard::NONE
+            };
+            effects.push(Effect {
+                verb: Verb::Evict { pod },
+                guard,
+                reason: Reason::PodReplaced,
+            });
+        }
+    }
 }
 
 /// Points every replica that is not pointed at the recorded primary at it.

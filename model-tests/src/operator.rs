@@ -323,6 +323,7 @@ impl World {
         });
         // Of pods that nobody asks for only those are seen that are there.
         let asked = usize::from(operator.replicas.max(self.spec.pods));
+        let recorded = record.map_or(0, |record| usize::from(record.pods()));
         let there = operator
             .pods
             .iter()
@@ -331,7 +332,7 @@ impl World {
         let pods = operator
             .pods
             .iter()
-            .take(asked.max(there))
+            .take(asked.max(there).max(recorded))
             .map(|facts| PodFacts {
                 reach: facts
                     .object

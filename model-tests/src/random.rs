@@ -308,9 +308,14 @@ pub fn settle(
 fn needs_person(world: &World, reason: Reason) -> bool {
     let made_anew = world.pods.iter().any(|pod| !pod.claim_is_young);
     // The only pod, which keeps nothing, is not replaced unasked.
+    let beyond = world
+        .api
+        .record
+        .is_some_and(|record| record.pod.0 >= world.replicas);
     let alone = world.spec.pods == 1 && !world.spec.persistence.survives_replacement();
     NEEDS_PERSON.contains(&reason)
         || (made_anew && reason == Reason::DataWithoutRecord)
+        || (beyond && reason == Reason::PrimaryScaledAway)
         || (alone && reason == Reason::ChangeLosesData)
 }
 

@@ -96,6 +96,16 @@ pub struct Pod {
     pub taken: bool,
 }
 
+impl Pod {
+    /// Whether it is there to stay and serves clients with a copy or as primary.
+    pub fn is_in_sync(&self) -> bool {
+        let serves = self.process.as_ref().is_some_and(|process| {
+            process.port == Port::Client && (process.primary || process.linked)
+        });
+        self.exists && !self.terminating && serves
+    }
+}
+
 /// A process whose pod object is gone.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Zombie {

@@ -161,6 +161,12 @@ impl Record {
         }
     }
 
+    /// How many pods there are at least, by the ordinals that it names.
+    pub fn pods(&self) -> u8 {
+        let before = self.served.map_or(0, |served| served.pod.0);
+        self.pod.0.max(before).saturating_add(1)
+    }
+
     /// The primary that is to hand over to the recorded pod and was not seen to have done it.
     pub fn hands_over(&self) -> Option<Served> {
         self.served

@@ -36,7 +36,7 @@ pub struct Observation {
     pub primary_offset: Option<Offset>,
     /// Objects.
     pub objects: ObjectFacts,
-    /// Pods by ordinal: at least as many as the spec asks for, more while some wait to go.
+    /// Pods by ordinal: at least as many as the spec asks for and up to those that the record names, more while some wait to go.
     pub pods: SmallVec<[PodFacts; 8]>,
     /// Servers of the recorded primary, and of the one that is to hand over to it, after their pods were replaced or are
     /// gone.
@@ -56,10 +56,10 @@ impl Observation {
         (0u8..).map(Ordinal).zip(self.pods.iter())
     }
 
-    /// Pods that may hold data of the cluster: those that the spec asks for, and others that are (or may be) there, since
-    /// a smaller `spec.replicas` does not take pods away at once.
+    /// Pods that may hold data of the cluster: those that the spec asks for, or the StatefulSet, which a smaller `spec.replicas`
+    /// reaches only when a primary serves, and others that are (or may be) there.
     pub fn members(&self, spec: &SpecFacts) -> impl Iterator<Item = (Ordinal, &PodFacts)> {
-        let asked = spec.pods;
+        let asked = spec.pods.max(self.objects.replicas_applied);
         self.ordinals()
             .filter(move |(ordinal, pod)| ordinal.0 < asked || !pod.object.is_absent())
     }

@@ -156,6 +156,7 @@ fn is_refused(
     let (reason, pod) = match target {
         _ if spec.pods < 2 => (Reason::HandoverNeedsReplica, None),
         Target::Unknown => (Reason::TargetUnknown, None),
+        Target::Pod(pod) if pod.0 >= spec.pods => (Reason::TargetUnknown, Some(pod)),
         Target::Pod(pod) if pod == primary.pod => (Reason::TargetLeads, Some(pod)),
         Target::Pod(_) | Target::Any => return false,
     };

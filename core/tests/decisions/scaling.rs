@@ -132,3 +132,25 @@ fn nothing_is_taken_away_while_nobody_leads() {
     assert_eq!(scaled_to(&decision), None);
     assert!(promoted(&decision).is_some());
 }
+
+#[test]
+fn a_recorded_primary_that_does_not_come_back_is_named_and_nobody_leads_empty() {
+    let mut s = led_by_last(2);
+    s.seen.objects.replicas_applied = 2;
+    s.seen.pods[2].object = Known::Absent;
+    s.seen.pods[2].server = Known::Absent;
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 40_000));
+    for pod in [0, 1] {
+        s.serve(pod, booted(pod));
+    }
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(
+        refuses(&decision, Reason::PrimaryScaledAway),
+        "{decision:?}"
+    );
+    s.spec.pods = 3;
+    let decision = s.decide();
+    assert!(!refuses(&decision, Reason::PrimaryScaledAway));
+    assert!(waits_for(&decision, Reason::WaitingForPrimaryPod));
+}

@@ -105,7 +105,7 @@ impl View {
                 return None;
             }
         };
-        let pods = self.present_pods(&spec);
+        let pods = self.present_pods(&spec, record.as_ref());
         self.keep_servers(&cluster, &pods, now);
         let objects = self.objects(&cluster, record.as_ref(), now);
         let addresses: Vec<_> = pods
@@ -186,8 +186,8 @@ impl View {
         same.then(|| self.clock.of(since))
     }
 
-    /// Pods by ordinal: as many as the spec asks for, and those beyond that are still there.
-    fn present_pods(&self, spec: &SpecFacts) -> Vec<Option<Seen<Pod>>> {
+    /// Pods by ordinal: as many as the spec asks for, up to the recorded primary's, and those beyond that are still there.
+    fn present_pods(&self, spec: &SpecFacts, record: Option<&Record>) -> Vec<Option<Seen<Pod>>> {
         let pod = |n: u8| {
             let name = self.subject.name.pod(u32::from(n));
             self.caches
@@ -198,8 +198,10 @@ impl View {
             .compared
             .get(&Object::StatefulSet)
             .map_or(0, |compared| compared.replicas);
-        let mut pods: Vec<_> = (0..spec.pods.max(applied)).map(pod).collect();
-        for n in spec.pods.max(applied)..u8::MAX {
+        let recorded = record.map_or(0, Record::pods);
+        let least = spec.pods.max(applied).max(recorded);
+        let mut pods: Vec<_> = (0..least).map(pod).collect();
+        for n in least..u8::MAX {
             match pod(n) {
                 Some(found) => pods.push(Some(found)),
                 None => break,

@@ -37,7 +37,12 @@ pub fn holder(
         .find(|voter| voter.ordinal == record.pod && voter.is_loaded());
     let Some(holder) = holder else {
         let bound = bound(seen, now);
+        let asked = spec.pods.max(seen.objects.replicas_applied);
+        let stays_away = record.pod.0 >= asked && seen.is_gone(record.pod, record.pod_uid);
         return match fullest {
+            _ if stays_away && now >= bound => {
+                Verdict::Refuse(Reason::PrimaryScaledAway, Some(record.pod))
+            }
             Some(other) if now >= bound => {
                 Verdict::Refuse(Reason::RecordedDataGone, Some(other.ordinal))
             }
