@@ -88,6 +88,9 @@ reasons! {
     PodReplaced Deed,
     /// Pods beyond `spec.replicas` were taken away; their volumes are kept.
     ScaledIn Deed,
+    /// The annotation `valkey.wellcake.io/hibernate` is `true`: all pods were taken away, and their volumes are kept. What was
+    /// in memory only is gone. Take the annotation away to wake the cluster.
+    Hibernated Deed,
     /// A planned handover did not happen and the primary before leads on; nothing was lost. Ask again with a new value of
     /// the annotation `valkey.wellcake.io/failover`.
     HandoverAbandoned Deed,
@@ -143,6 +146,8 @@ reasons! {
     PodNotScheduled Wait,
     /// Pods are to be taken away, and before that one that stays must be in sync with the primary.
     WaitingForScaleIn Wait,
+    /// The pods end, since the cluster is to hibernate.
+    GoingToSleep Wait,
     /// A handover came to nothing; the next attempt waits a moment, since each one stops writes for up to a second.
     WaitingToHandOver Wait,
     /// An effect failed; the next attempt waits a moment.

@@ -12,6 +12,7 @@ use crate::facts::{
     Known, Object, ObjectState, Observation, Ordinal, Port, Role, SpecFacts, Tick, Unserved,
 };
 use crate::limits;
+use crate::plan::hibernation;
 use crate::reasons::Reason;
 
 /// Why a condition has its value.
@@ -27,6 +28,8 @@ pub enum Cause {
     ReplicasMissing,
     /// Nothing is under way.
     Settled,
+    /// The cluster sleeps.
+    Hibernated,
     /// A reason of the decision, with the pod that it speaks of.
     Decided(Note),
 }
@@ -76,9 +79,11 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
         reason: e.reason,
         pod: None,
     }));
+    let asleep = hibernation::is_asleep(spec, seen);
+    let missing = |awake| if asleep { Cause::Hibernated } else { awake };
     let shortfall = refusal
         .or(wait)
-        .map_or(Cause::ReplicasMissing, Cause::Decided);
+        .map_or(missing(Cause::ReplicasMissing), Cause::Decided);
     let progressing = match busy {
         Some(note) if !all => (true, Cause::Decided(note)),
         _ => (false, refusal.map_or(Cause::Settled, Cause::Decided)),
@@ -86,7 +91,11 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
     StatusFacts {
         generation: spec.generation,
         topology: spec.topology,
-        phase: phase(spec, seen, available, all, refusal),
+        phase: if asleep && refusal.is_none() {
+            Phase::Hibernated
+        } else {
+            phase(spec, seen, available, all, refusal)
+        },
         replicas: spec.pods,
         ready,
         primary,
@@ -96,7 +105,9 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
         } else {
             (
                 false,
-                refusal.or(wait).map_or(Cause::NoPrimary, Cause::Decided),
+                refusal
+                    .or(wait)
+                    .map_or(missing(Cause::NoPrimary), Cause::Decided),
             )
         },
         ready_condition: if all {
@@ -105,7 +116,10 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
             (false, shortfall)
         },
         progressing,
-        degraded: degraded(available, in_sync, refusal, shortfall, seen),
+        degraded: match refusal {
+            None if asleep => (false, Cause::Hibernated),
+            _ => degraded(available, in_sync, refusal, shortfall, seen),
+        },
     }
 }
 
@@ -260,6 +274,7 @@ const fn reason_of(cause: Cause) -> &'static str {
         Cause::NoPrimary => "NoPrimary",
         Cause::ReplicasMissing => "ReplicasMissing",
         Cause::Settled => "Settled",
+        Cause::Hibernated => Reason::Hibernated.as_str(),
         Cause::Decided(note) => note.reason.as_str(),
     }
 }
@@ -281,6 +296,7 @@ fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName) -> String {
         Cause::NoPrimary => format!("No primary takes writes; {counts}."),
         Cause::ReplicasMissing => format!("Only {counts}."),
         Cause::Settled => "Nothing is under way.".to_owned(),
+        Cause::Hibernated => Reason::Hibernated.doc().trim().to_owned(),
         Cause::Decided(note) => sentence(note, facts.unserved, name),
     }
 }

@@ -129,14 +129,14 @@ fn each_field_that_is_not_served_is_named_the_dangerous_first() {
 #[test]
 fn only_the_exact_word_hibernates() {
     for (value, wanted) in [
-        ("true", Some(Unserved::Hibernate)),
-        ("false", None),
-        ("True", None),
-        ("", None),
+        ("true", true),
+        ("false", false),
+        ("True", false),
+        ("", false),
     ] {
         let annotations = json!({ "valkey.wellcake.io/hibernate": value });
         assert_eq!(
-            spec_facts(&cluster(annotations, json!({}), json!({}))).unserved,
+            spec_facts(&cluster(annotations, json!({}), json!({}))).hibernate,
             wanted,
             "{value}"
         );

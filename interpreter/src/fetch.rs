@@ -161,6 +161,7 @@ impl Fetcher {
             namespace: &self.namespace,
             uid,
             restart: None,
+            asleep: false,
         };
         let config_name = name_of(Object::Config, &owner, &cluster.spec);
         let acl_name = self.name.acl_secret();

@@ -55,6 +55,8 @@ pub enum Action {
     Change,
     /// A person asks for so many pods.
     Resize(usize),
+    /// A person sends the cluster to sleep, or wakes it.
+    Hibernate(bool),
     /// The ValkeyCluster is deleted and made anew; its claims stay.
     Renew,
     /// A pod is deleted and its server ends in order.
@@ -127,10 +129,7 @@ impl World {
                 }
             }
             Action::Execute(o) => told = self.execute(o)?,
-            Action::Replicate(n) => {
-                self.replicate(n)?;
-                self.notice_return(n);
-            }
+            Action::Replicate(n) => self.replicate(n)?,
             Action::Write => {
                 self.write();
                 invariants::one_writer_per_epoch(self)?;
@@ -141,6 +140,7 @@ impl World {
             }
             other => self.happen(other),
         }
+        self.notice_returns();
         Ok(told)
     }
 
@@ -200,6 +200,7 @@ impl World {
             Action::Renew => self.renew(),
             Action::Change => self.change_template(),
             Action::Resize(pods) => self.resize(pods),
+            Action::Hibernate(asleep) => self.hibernate(asleep),
             Action::Terminate(n) => {
                 if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.exists) {
                     pod.terminating = true;
@@ -333,6 +334,7 @@ impl World {
             self.forfeited.extend(owed);
         }
         self.replicas = self.spec.pods;
+        self.spec.hibernate = false;
         // Epochs may begin anew.
         self.promoted.clear();
         for ack in &mut self.acks {

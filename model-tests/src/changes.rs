@@ -4,7 +4,7 @@ use wellcake_core::effects::Effect;
 use wellcake_core::facts::Ordinal;
 
 use crate::invariants::{self, Violation};
-use crate::world::World;
+use crate::world::{Disk, World};
 
 impl World {
     /// A person changes what pods are made from. The operator's Apply is taken for granted.
@@ -18,7 +18,20 @@ impl World {
         let pods = u8::try_from(pods.clamp(1, most)).unwrap_or(u8::MAX);
         self.spec.pods = pods;
         self.spec.generation += 1;
-        self.replicas = self.replicas.max(pods);
+        self.apply_replicas();
+    }
+
+    /// A person sends the cluster to sleep, or wakes it.
+    pub fn hibernate(&mut self, asleep: bool) {
+        self.spec.hibernate = asleep;
+        self.apply_replicas();
+    }
+
+    /// The operator's Apply asks for no fewer pods than there are, and for none while the cluster sleeps.
+    fn apply_replicas(&mut self) {
+        if !(self.spec.hibernate && self.replicas == 0) {
+            self.replicas = self.replicas.max(self.spec.pods);
+        }
     }
 
     /// The API server accepts an eviction and the pod begins to end. There is no disruption budget: it can be switched off.
@@ -47,11 +60,18 @@ impl World {
         let gone: Vec<usize> = (usize::from(to)..self.pods.len())
             .filter(|n| self.pods.get(*n).is_some_and(|pod| pod.exists))
             .collect();
-        invariants::what_is_taken_away_is_held_elsewhere(self, &gone)?;
+        if to > 0 {
+            invariants::what_is_taken_away_is_held_elsewhere(self, &gone)?;
+        } else if self.disk == Disk::None {
+            // Whoever sends to sleep what is in memory only gives it up.
+            let owed: Vec<_> = self.owed().collect();
+            self.forfeited.extend(owed);
+        }
         for n in gone {
             self.take(n);
         }
-        self.replicas = to.max(self.spec.pods);
+        self.replicas = to;
+        self.apply_replicas();
         if let Some(operator) = self.operators.get_mut(o) {
             operator.replicas = self.replicas;
         }
@@ -66,9 +86,9 @@ impl World {
     }
 
     /// A pod that was taken away and is in sync again is no longer missed.
-    pub fn notice_return(&mut self, n: usize) {
-        if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.is_in_sync()) {
-            pod.taken = false;
+    pub fn notice_returns(&mut self) {
+        for pod in &mut self.pods {
+            pod.taken &= !pod.is_in_sync();
         }
     }
 }

@@ -138,7 +138,7 @@ pub fn what_is_taken_away_is_held_elsewhere(
     let primary = world.pods.iter().position(|pod| {
         let serves = pod.process.as_ref().is_some_and(Process::serves);
         let recorded = world.api.record.map(|record| record.pod_uid);
-        pod.exists && serves && recorded == Some(pod.uid)
+        pod.exists && !pod.taken && serves && recorded == Some(pod.uid)
     });
     let Some(primary) = primary.filter(|_| world.replicas > 1) else {
         return Ok(());

@@ -37,7 +37,7 @@ impl Numbers {
 }
 
 /// Kinds of faults and of people's wishes.
-const KINDS: u64 = 14;
+const KINDS: u64 = 15;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,17 +207,18 @@ fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
         87 => Action::Recreate(n),
         88 => Action::Report(n),
         89 => Action::Snapshot(n),
-        90 => mend(n, numbers),
+        90 => mend(world, n, numbers),
         91 => Action::Elect(numbers.index(2)),
         _ => fault(n, o, numbers, swarm),
     }
 }
 
-fn mend(n: usize, numbers: &mut Numbers) -> Action {
+fn mend(world: &World, n: usize, numbers: &mut Numbers) -> Action {
     match numbers.below(4) {
         0 => Action::Thaw(n),
         1 => Action::Show(n),
         2 => Action::Join(n),
+        _ if world.spec.hibernate => Action::Hibernate(false),
         _ => Action::Reap,
     }
 }
@@ -241,6 +242,7 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
         11 if numbers.below(8) == 0 => Action::Renew,
         12 if numbers.below(4) == 0 => Action::Change,
         13 if numbers.below(4) == 0 => Action::Resize(n + 1),
+        14 if numbers.below(4) == 0 => Action::Hibernate(true),
         _ => Action::Poll {
             operator: o,
             pod: n,
@@ -252,6 +254,7 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
 /// Ends every fault.
 fn heal(world: &mut World, brain: Brain, mut trace: Option<&mut String>) -> Result<(), Violation> {
     perform(world, Action::Reap, brain, trace.as_deref_mut())?;
+    perform(world, Action::Hibernate(false), brain, trace.as_deref_mut())?;
     for n in 0..world.pods.len() {
         for action in [Action::Thaw(n), Action::Show(n), Action::Join(n)] {
             perform(world, action, brain, trace.as_deref_mut())?;

@@ -340,6 +340,7 @@ fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
         unserved: None,
         promote: None,
         failover: None,
+        hibernate: false,
         rotation_asked: false,
         deleting: false,
     }

@@ -24,8 +24,6 @@ pub enum Unserved {
     RestoreFrom,
     /// `spec.replicateFrom`.
     ReplicateFrom,
-    /// Annotation `valkey.wellcake.io/hibernate: "true"`.
-    Hibernate,
 }
 
 impl Unserved {
@@ -40,7 +38,6 @@ impl Unserved {
             Self::Backup => "spec.backup.enabled",
             Self::RestoreFrom => "spec.restoreFrom",
             Self::ReplicateFrom => "spec.replicateFrom",
-            Self::Hibernate => "annotation valkey.wellcake.io/hibernate",
         }
     }
 }
@@ -110,6 +107,8 @@ pub struct SpecFacts {
     pub promote: Option<PromoteOrder>,
     /// A planned failover that is asked for.
     pub failover: Option<Target>,
+    /// The annotation `valkey.wellcake.io/hibernate` is `true`: no pods, and the volumes kept.
+    pub hibernate: bool,
     /// An annotation asks for a new password (`valkey.wellcake.io/rotate-password`) that was not served.
     pub rotation_asked: bool,
     /// The object has a deletion timestamp.

@@ -10,4 +10,6 @@ pub use info::{Info, InfoError, InfoRole, ReplicaInfo, UpstreamInfo};
 pub use pod::ordinal;
 pub use record::{RecordError, record, record_status};
 pub use server::server_facts;
-pub use spec::{failover_token, promote_token, restart_token, spec_facts, unserved};
+pub use spec::{
+    failover_token, is_to_hibernate, promote_token, restart_token, spec_facts, unserved,
+};

@@ -30,9 +30,10 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
             saves_at_end: storage.mode.has_aof()
                 || (storage.mode.has_rdb() && has_save_points(spec)),
         },
-        unserved: unserved(spec).or_else(|| hibernated(cluster)),
+        unserved: unserved(spec),
         promote: promote_order(cluster),
         failover: failover_token(cluster).map(|_| failover_target(cluster)),
+        hibernate: is_to_hibernate(cluster),
         rotation_asked: asked(
             annotations::ROTATE_PASSWORD,
             status.and_then(|status| status.last_password_rotation_token.as_ref()),
@@ -106,8 +107,9 @@ fn failover_target(cluster: &ValkeyCluster) -> Target {
         .map_or(Target::Unknown, Target::Pod)
 }
 
-fn hibernated(cluster: &ValkeyCluster) -> Option<Unserved> {
-    (annotation(cluster, annotations::HIBERNATE) == Some("true")).then_some(Unserved::Hibernate)
+/// Whether the annotation `valkey.wellcake.io/hibernate` is exactly `true`.
+pub fn is_to_hibernate(cluster: &ValkeyCluster) -> bool {
+    annotation(cluster, annotations::HIBERNATE) == Some("true")
 }
 
 /// An order that cannot be read names a pod that cannot exist, so that it is refused instead of overlooked.

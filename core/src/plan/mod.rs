@@ -2,6 +2,7 @@
 //!
 //! * [`provision`]: objects of Kubernetes;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
+//! * [`hibernation`]: no pods at all;
 //! * [`election`]: who leads when it does not serve;
 //! * [`handover`]: a primary that is alive gives the lead to a replica;
 //! * [`replication`]: what follows from who leads: roles, ports, routes, labels;
@@ -11,6 +12,7 @@
 mod death;
 mod election;
 mod handover;
+pub mod hibernation;
 mod provision;
 mod replication;
 mod rollout;
@@ -18,7 +20,7 @@ mod scale;
 
 use wellcake_crds::v1beta1::Topology;
 
-use crate::effects::Decision;
+use crate::effects::{Decision, Guard};
 use crate::facts::{Hints, Observation, Ordinal, SpecFacts, Tick};
 use crate::limits;
 use crate::reasons::Reason;
@@ -30,7 +32,9 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
     if spec.deleting {
         return decision;
     }
-    if spec.topology == Topology::Replication {
+    if hibernation::is_under_way(spec, seen) {
+        hibernation::await_end(spec, seen, &mut decision);
+    } else if spec.topology == Topology::Replication {
         replication::plan(spec, seen, hints, now, &mut decision);
     } else if spec.topology == Topology::Standalone {
         standalone(spec, seen, now, &mut decision);
@@ -55,7 +59,27 @@ fn standalone(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut De
         Some(_) => {}
         None => decision.wait(Reason::WaitingForPods, Some(pod)),
     }
-    rollout::alone(spec, seen, pod, now, decision);
+    if spec.hibernate && spec.unserved.is_none() {
+        hibernate_alone(seen, pod, decision);
+    } else {
+        rollout::alone(spec, seen, pod, now, decision);
+    }
+}
+
+/// The only pod goes, whatever its server does: what it holds goes to its volume, if it has one.
+fn hibernate_alone(seen: &Observation, pod: Ordinal, decision: &mut Decision) {
+    if seen.objects.replicas_applied == 0 {
+        return;
+    }
+    let uid = seen
+        .pod(pod)
+        .and_then(|found| found.object.value())
+        .map(|object| object.uid);
+    let guard = Guard {
+        pod: uid.map(|uid| (pod, uid)),
+        ..Guard::NONE
+    };
+    hibernation::begin(guard, decision);
 }
 
 /// What is asked for and not served is refused by name.

@@ -10,7 +10,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::{handover, rollout, scale};
+use super::{handover, hibernation, rollout, scale};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -389,7 +389,19 @@ fn change(
     let Some(primary) = primary.filter(|_| spec.unserved.is_none()) else {
         return;
     };
-    if !scale::plan(spec, seen, record, primary, now, decision) {
+    if spec.hibernate {
+        // Whatever a handover left to be done is seen through first.
+        if seen.objects.replicas_applied > 0 && record.served.is_none() {
+            let guard = Guard {
+                epoch: Some(record.epoch),
+                pod: Some((record.pod, record.pod_uid)),
+                run: Some(primary.run),
+                replica: Some(false),
+                ..Guard::NONE
+            };
+            hibernation::begin(guard, decision);
+        }
+    } else if !scale::plan(spec, seen, record, primary, now, decision) {
         rollout::plan(spec, seen, record, now, decision);
     }
 }

@@ -53,6 +53,8 @@ pub struct Owner<'a> {
     pub uid: &'a str,
     /// The value of its annotation [`RESTART`](wellcake_crds::annotations::RESTART): a new one is a new template of the pods.
     pub restart: Option<&'a str>,
+    /// Whether it is to hibernate: no pods are asked for. Those that are there are taken away in order (see [`over_live`]).
+    pub asleep: bool,
 }
 
 /// An object as the spec asks for it, or `None` when the spec asks for none: the Services of roles exist for topology

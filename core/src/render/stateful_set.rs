@@ -20,15 +20,22 @@ pub const SECRET_PATH: &str = "/etc/valkey/secret";
 /// everything (`server.c: prepareForShutdown`). Until a terminating primary is handed over, a pause before that (a preStop
 /// hook) would only add to the outage: clients come back with the failover that follows.
 pub const SHUTDOWN_SECONDS: u32 = 10;
-/// What is left for writing the data to disk.
+/// What is left for ending, with nothing or little to be written.
 const MARGIN_SECONDS: u32 = 15;
+/// What is left for writing a snapshot of everything, where that is all that the volume gets: a gigabyte takes seconds.
+const SNAPSHOT_SECONDS: u32 = 110;
 /// User and group of the servers.
 const USER: u32 = 1000;
 
 /// The StatefulSet. Pods start in parallel and are replaced by nobody but the operator.
 pub fn stateful_set(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
+    let replicas = if owner.asleep {
+        0
+    } else {
+        defaults::data_pods(spec)
+    };
     let mut body = json!({
-        "replicas": defaults::data_pods(spec),
+        "replicas": replicas,
         "serviceName": owner.name.headless_service(),
         "podManagementPolicy": "Parallel",
         "updateStrategy": { "type": "OnDelete" },
@@ -57,6 +64,15 @@ fn template(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
     })
 }
 
+fn margin(spec: &ValkeyClusterSpec) -> u32 {
+    let mode = defaults::storage(spec).mode;
+    if mode.has_rdb() && !mode.has_aof() {
+        SNAPSHOT_SECONDS
+    } else {
+        MARGIN_SECONDS
+    }
+}
+
 fn template_annotations(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
     let mut all = Map::new();
     all.insert(
@@ -73,7 +89,7 @@ fn pod(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
     let mut pod = json!({
         "automountServiceAccountToken": false,
         "enableServiceLinks": false,
-        "terminationGracePeriodSeconds": SHUTDOWN_SECONDS + MARGIN_SECONDS,
+        "terminationGracePeriodSeconds": SHUTDOWN_SECONDS + margin(spec),
         "securityContext": pod_security(spec),
         "containers": [container(spec)],
         "volumes": volumes(owner, spec),

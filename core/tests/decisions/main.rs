@@ -15,6 +15,7 @@ mod death;
 mod first_primary;
 mod full_restart;
 mod handover;
+mod hibernation;
 mod newest_data;
 mod provisioning;
 mod rolling;

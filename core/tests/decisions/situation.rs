@@ -34,6 +34,7 @@ pub fn cache() -> SpecFacts {
         unserved: None,
         promote: None,
         failover: None,
+        hibernate: false,
         rotation_asked: false,
         deleting: false,
     }

@@ -260,6 +260,7 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                 unserved,
                 promote,
                 failover: failover.filter(|_| requests),
+                hibernate: requests && !deleting,
                 rotation_asked: requests,
                 deleting,
             }
@@ -420,6 +421,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
         unserved: None,
         promote: None,
         failover: None,
+        hibernate: false,
         rotation_asked: false,
         deleting: false,
     };

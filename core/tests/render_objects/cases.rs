@@ -27,6 +27,7 @@ pub fn routed_to(kind: Object, spec_of: Value, route: u8) -> Option<Value> {
         namespace: "shop",
         uid: UID,
         restart: None,
+        asleep: false,
     };
     object(kind, &owner, &spec(spec_of), Ordinal(route))
 }
@@ -38,6 +39,7 @@ pub fn restarted(kind: Object, restart: Option<&str>) -> Option<Value> {
         namespace: "shop",
         uid: UID,
         restart,
+        asleep: false,
     };
     object(kind, &owner, &spec(json!({})), Ordinal(0))
 }
@@ -51,6 +53,7 @@ pub fn named(kind: Object, spec_of: Value) -> String {
             namespace: "shop",
             uid: UID,
             restart: None,
+            asleep: false,
         },
         &spec(spec_of),
     )

@@ -213,3 +213,15 @@ fn a_budget_is_what_the_spec_says() {
     );
     assert_eq!(fewest["selector"]["matchLabels"], base());
 }
+
+#[test]
+fn a_server_has_time_to_write_a_snapshot_where_that_is_all_that_is_kept() {
+    let grace = |spec: Value| {
+        let set = must(Object::StatefulSet, json!({ "storage": spec }));
+        set["spec"]["template"]["spec"]["terminationGracePeriodSeconds"].clone()
+    };
+    assert_eq!(grace(json!({ "mode": "rdb" })), json!(120));
+    for mode in ["none", "aof", "both"] {
+        assert_eq!(grace(json!({ "mode": mode })), json!(25), "{mode}");
+    }
+}

@@ -25,6 +25,7 @@ fn secrets_hold_hashes_for_the_servers_and_passwords_for_those_who_need_them() {
         namespace: "shop",
         uid: UID,
         restart: None,
+        asleep: false,
     };
     let auth = render::auth_secret(&owner, &spec, "s3cret");
     assert_eq!(auth["metadata"]["name"], "web-auth");

@@ -226,6 +226,7 @@ fn write_secret(folder: &Path, spec: &ValkeyClusterSpec, passwords: &Passwords<'
         namespace: "default",
         uid: "uid",
         restart: None,
+        asleep: false,
     };
     let secret = render::acl_secret(
         &owner,

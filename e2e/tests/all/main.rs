@@ -8,6 +8,7 @@ mod deletion;
 mod failover;
 mod handover;
 mod harness;
+mod hibernation;
 mod operator;
 mod refusals;
 mod replicas;

@@ -221,6 +221,7 @@ impl Kubernetes {
             namespace: &self.namespace,
             uid,
             restart: None,
+            asleep: false,
         };
         let spec = &cluster.object.spec;
         let (password, source) = self.client_password(cluster, &owner).await?;

@@ -472,6 +472,7 @@ impl View {
             namespace: &self.subject.key.namespace,
             uid: &self.subject.uid,
             restart: None,
+            asleep: false,
         }
     }
 

@@ -12,8 +12,28 @@ use super::View;
 use crate::fetch::Fetched;
 use crate::watch::{Cluster, Key, Live};
 
-/// What rendered objects depend on: the generation, the pod that the Services name, and the restart that is asked for.
-type Rendering = (i64, Ordinal, Option<String>);
+/// What rendered objects depend on.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Rendering {
+    generation: i64,
+    /// The pod that the Services name.
+    route: Ordinal,
+    /// The restart that is asked for.
+    restart: Option<String>,
+    /// Whether the cluster is to hibernate.
+    asleep: bool,
+}
+
+impl Rendering {
+    fn of(cluster: &Cluster, route: Ordinal) -> Self {
+        Self {
+            generation: cluster.object.metadata.generation.unwrap_or(0),
+            route,
+            restart: parse::restart_token(&cluster.object).map(str::to_owned),
+            asleep: parse::is_to_hibernate(&cluster.object),
+        }
+    }
+}
 
 /// Objects as the spec asks for them.
 #[derive(Default)]
@@ -74,11 +94,10 @@ impl View {
         fetched: &Fetched,
         now: Tick,
     ) -> Compared {
-        let generation = cluster.object.metadata.generation.unwrap_or(0);
         let before = self.compared.get(&object);
         let looked = self.live(object, cluster, fetched);
         let unknown = Compared {
-            rendered: (generation, Ordinal(0), None),
+            rendered: Rendering::of(cluster, Ordinal(0)),
             live: None,
             state: before.map_or(Known::unknown(now), |before| before.state.failed(now)),
             route: None,
@@ -91,13 +110,8 @@ impl View {
         let route = value
             .as_ref()
             .and_then(|value| render::routed_pod(value, &self.subject.name));
-        let rendered = (
-            generation,
-            route
-                .or(record.map(|record| record.pod))
-                .unwrap_or_default(),
-            parse::restart_token(&cluster.object).map(str::to_owned),
-        );
+        let recorded = record.map(|record| record.pod);
+        let rendered = Rendering::of(cluster, route.or(recorded).unwrap_or_default());
         if let Some(before) = before
             && before.rendered == rendered
             && same(before.live.as_ref(), live.as_ref())
@@ -105,7 +119,7 @@ impl View {
         {
             return before.clone();
         }
-        let desired = self.desired(object, cluster, rendered.1);
+        let desired = self.desired(object, cluster, rendered.route);
         let state = render::compare(desired.as_deref(), value.as_ref(), &self.subject.uid);
         let is_set = object == Object::StatefulSet;
         let volumes_differ = is_set
@@ -155,12 +169,11 @@ impl View {
         cluster: &Cluster,
         route: Ordinal,
     ) -> Option<Arc<Value>> {
-        let generation = cluster.object.metadata.generation.unwrap_or(0);
-        let restart = parse::restart_token(&cluster.object);
-        let of = (generation, route, restart.map(str::to_owned));
+        let of = Rendering::of(cluster, route);
         if self.rendered.of.as_ref() != Some(&of) {
             let owner = Owner {
-                restart,
+                restart: of.restart.as_deref(),
+                asleep: of.asleep,
                 ..self.owner()
             };
             let render = |object| {

@@ -106,6 +106,7 @@ fn write_configuration(dir: &std::path::Path, address: IpAddr, port: u16, lines:
         namespace: "test",
         uid: "0",
         restart: None,
+        asleep: false,
     };
     let spec = ValkeyClusterSpec::default();
     let secret = acl_secret(
