@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::effects::{Decision, Effect, GuardFailure, Lane, Verb};
+use crate::effects::{Decision, Effect, GuardFailure, Kind, Lane, Verb};
 use crate::facts::{Hints, Observation, Tick};
 
 /// What entitles a process to act.
@@ -49,21 +49,19 @@ pub fn lane(decision: &Decision, lane: Lane) -> impl Iterator<Item = &Effect> {
         .filter(move |effect| effect.verb.lane() == lane)
 }
 
-/// Hints after a batch of the provisioning lane.
+/// Hints after a batch of the provisioning lane: the effects that were tried, and whether each was done.
 #[must_use]
-pub fn after_batch(hints: Hints, failed: bool, now: Tick) -> Hints {
-    if failed {
-        Hints {
-            failed_at: Some(now),
-            failures: hints.failures.saturating_add(1),
-            ..hints
-        }
-    } else {
-        Hints {
-            handover_failed_at: hints.handover_failed_at,
-            ..Hints::default()
-        }
+pub fn after_batch(hints: Hints, tried: &[(Kind, bool)], now: Tick) -> Hints {
+    let mut after = hints;
+    for (kind, done) in tried {
+        let of = match kind {
+            Kind::Evict | Kind::ScaleIn => &mut after.pods,
+            Kind::GrowVolume => &mut after.volumes,
+            _ => &mut after.objects,
+        };
+        *of = of.after(!done, now);
     }
+    after
 }
 
 /// Hints after effects of the safety lane, of which `failed` failed.

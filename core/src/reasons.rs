@@ -88,6 +88,8 @@ reasons! {
     PodReplaced Deed,
     /// Pods beyond `spec.replicas` were taken away; their volumes are kept.
     ScaledIn Deed,
+    /// The claim of a pod was asked to grow to `spec.storage.size`.
+    VolumeGrown Deed,
     /// The annotation `valkey.wellcake.io/hibernate` is `true`: all pods were taken away, and their volumes are kept. What was
     /// in memory only is gone. Take the annotation away to wake the cluster.
     Hibernated Deed,
@@ -146,6 +148,11 @@ reasons! {
     PodNotScheduled Wait,
     /// Pods are to be taken away, and before that one that stays must be in sync with the primary.
     WaitingForScaleIn Wait,
+    /// Kubernetes refused to let a pod go, or did not answer: the PodDisruptionBudget that covers it allows no eviction now. It
+    /// is tried again, at the latest after a minute; if it stays like this, see `kubectl get poddisruptionbudget`.
+    EvictionRefused Wait,
+    /// The storage has not made the volume of the pod as large as its claim asks for yet.
+    WaitingForVolume Wait,
     /// The pods end, since the cluster is to hibernate.
     GoingToSleep Wait,
     /// A handover came to nothing; the next attempt waits a moment, since each one stops writes for up to a second.
@@ -165,9 +172,9 @@ reasons! {
     /// An object of a name that this cluster needs belongs to somebody else: rename the cluster or remove the object.
     /// Objects of another operator are not adopted yet.
     ForeignObject Refusal,
-    /// The spec asks for another size or class of the volumes than they were made with; this is not served yet, the volumes
-    /// stay as they are. All else that the spec asks for is done.
-    VolumeChangeNotServed Refusal,
+    /// The claim was asked to grow to `spec.storage.size`, and Kubernetes did not accept it: its storage class must allow volume
+    /// expansion (`allowVolumeExpansion: true`), and quotas must leave room. It is tried again once a minute.
+    VolumeNotGrown Refusal,
     /// The change needs the only server to be restarted, and it would not find its data again: it keeps them in memory only.
     /// Say that this may be with a new value of the annotation `valkey.wellcake.io/restart`.
     ChangeLosesData Refusal,

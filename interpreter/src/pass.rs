@@ -248,9 +248,12 @@ impl Worker {
 
     fn batch_ended(&mut self, outcomes: Option<Vec<Outcome>>) {
         let outcomes = outcomes.unwrap_or_default();
-        let failed = outcomes.iter().any(|outcome| outcome.outcome != "done");
+        let tried: Vec<_> = outcomes
+            .iter()
+            .map(|it| (it.effect.verb.kind(), it.outcome == "done"))
+            .collect();
         self.report(&outcomes);
-        self.state.hints = exec::after_batch(self.state.hints, failed, self.clock.now());
+        self.state.hints = exec::after_batch(self.state.hints, &tried, self.clock.now());
     }
 
     fn report(&mut self, outcomes: &[Outcome]) {

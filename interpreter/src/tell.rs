@@ -133,6 +133,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::Open { pod }
         | Verb::CloseClients { pod }
         | Verb::Evict { pod }
+        | Verb::GrowVolume { pod, .. }
         | Verb::PauseWrites { pod }
         | Verb::ResumeWrites { pod }
         | Verb::AwaitCopy { pod, .. }
@@ -169,5 +170,6 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::CloseClients { .. } => "CloseClients",
         Verb::Evict { .. } => "Evict",
         Verb::ScaleIn { .. } => "ScaleIn",
+        Verb::GrowVolume { .. } => "GrowVolume",
     }
 }

@@ -120,6 +120,7 @@ impl World {
         });
         let claim = (self.disk != Disk::None).then_some(ClaimFacts {
             uid: ClaimUid(u16::try_from(n).unwrap_or(u16::MAX)),
+            volume: Volume::Enough,
             younger_than_cluster: pod.claim_is_young,
         });
         (object, claim)

@@ -50,7 +50,9 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         Kind::Delete => Object::ALL.into_iter().filter_map(delete).collect(),
         Kind::SetRoute => vec![(CORE, "services", &["patch"])],
         Kind::RecordPrimary => vec![(OWN, "valkeyclusters/status", &["patch"])],
-        Kind::KeepRecord => vec![(CORE, "persistentvolumeclaims", &["patch"])],
+        Kind::KeepRecord | Kind::GrowVolume => {
+            vec![(CORE, "persistentvolumeclaims", &["patch"])]
+        }
         Kind::MarkPrimaryDown => vec![(OWN, "valkeyclusters/status", &["patch"])],
         Kind::SetLabel => vec![(CORE, "pods", &["patch"])],
         // The pod is looked at afterwards.

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 pub use guard::{Guard, GuardFailure, Held, InSync};
 
-use crate::facts::{Object, Ordinal, Record, RoleLabel, Tick};
+use crate::facts::{ClaimUid, Object, Ordinal, Record, RoleLabel, Tick};
 use crate::reasons::Reason;
 
 /// Which of the two client Services.
@@ -117,6 +117,13 @@ pub enum Verb {
         /// Replicas.
         to: u8,
     },
+    /// Asks for a larger volume in the claim of a pod.
+    GrowVolume {
+        /// The pod.
+        pod: Ordinal,
+        /// The claim.
+        claim: ClaimUid,
+    },
     /// `CLIENT KILL TYPE normal`, the operator's own connections excepted: clients that hold on to a demoted primary.
     CloseClients {
         /// The pod.
@@ -163,11 +170,13 @@ pub enum Kind {
     Evict,
     /// [`Verb::ScaleIn`].
     ScaleIn,
+    /// [`Verb::GrowVolume`].
+    GrowVolume,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -186,6 +195,7 @@ impl Kind {
         Self::CloseClients,
         Self::Evict,
         Self::ScaleIn,
+        Self::GrowVolume,
     ];
 
     /// Name in metrics and traces.
@@ -209,6 +219,7 @@ impl Kind {
             Self::CloseClients => "close_clients",
             Self::Evict => "evict",
             Self::ScaleIn => "scale_in",
+            Self::GrowVolume => "grow_volume",
         }
     }
 }
@@ -255,6 +266,7 @@ impl Verb {
             Self::CloseClients { .. } => Kind::CloseClients,
             Self::Evict { .. } => Kind::Evict,
             Self::ScaleIn { .. } => Kind::ScaleIn,
+            Self::GrowVolume { .. } => Kind::GrowVolume,
         }
     }
 
@@ -281,6 +293,7 @@ impl Verb {
             | Self::KeepRecord { .. }
             | Self::Evict { .. }
             | Self::ScaleIn { .. }
+            | Self::GrowVolume { .. }
             | Self::SetLabel { .. } => Lane::Provisioning,
             _ => Lane::Safety,
         }

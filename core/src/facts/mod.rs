@@ -19,7 +19,7 @@ pub use cluster::{Persistence, PromoteOrder, Record, Served, SpecFacts, Target, 
 pub use ids::{ClaimUid, Epoch, Interner, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId};
 pub use known::{Known, Stamped};
 pub use objects::{Object, ObjectFacts, ObjectState, PasswordSource};
-pub use pod::{ClaimFacts, Container, PodFacts, PodObject, Revision, RoleLabel, Trouble};
+pub use pod::{ClaimFacts, Container, PodFacts, PodObject, Revision, RoleLabel, Trouble, Volume};
 pub use server::{Former, Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream};
 pub use time::{Millis, Tick};
 
@@ -160,13 +160,50 @@ impl Observation {
     }
 }
 
+/// Failures in a row of one kind of effects in the provisioning lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Backoff {
+    /// When the last one was.
+    pub at: Option<Tick>,
+    /// How many there were.
+    pub failures: u8,
+}
+
+impl Backoff {
+    /// After another failure, or none.
+    #[must_use]
+    pub const fn after(self, failed: bool, now: Tick) -> Self {
+        if !failed {
+            return Self {
+                at: None,
+                failures: 0,
+            };
+        }
+        Self {
+            at: Some(now),
+            failures: self.failures.saturating_add(1),
+        }
+    }
+
+    /// Until when the next attempt waits, if it does: [`limits::RETRY_FIRST`] after the first failure, doubled with each to
+    /// [`limits::RETRY_MAX`].
+    pub fn pause(self, now: Tick) -> Option<Tick> {
+        let doublings = u32::from(self.failures.saturating_sub(1)).min(16);
+        let span = limits::RETRY_FIRST.0.saturating_mul(1 << doublings);
+        let until = self.at?.after(Millis(span.min(limits::RETRY_MAX.0)));
+        (now < until).then_some(until)
+    }
+}
+
 /// Hints: in-memory helpers that may vanish at any time without harm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Hints {
-    /// When an effect of the provisioning lane failed last.
-    pub failed_at: Option<Tick>,
-    /// How often in a row.
-    pub failures: u8,
+    /// Of making objects and labels.
+    pub objects: Backoff,
+    /// Of taking pods away.
+    pub pods: Backoff,
+    /// Of growing volumes.
+    pub volumes: Backoff,
     /// When a handover came to nothing last.
     pub handover_failed_at: Option<Tick>,
 }

@@ -82,8 +82,6 @@ pub struct ObjectFacts {
     pub primary_route: Option<Ordinal>,
     /// Replicas that the StatefulSet asks for now.
     pub replicas_applied: u8,
-    /// The volumes that the spec asks for are not those that the StatefulSet was made with, which cannot be changed in it.
-    pub volumes_differ: bool,
     /// The password.
     pub password: Known<PasswordSource>,
 }
@@ -96,7 +94,6 @@ impl ObjectFacts {
             client_route: None,
             primary_route: None,
             replicas_applied: 0,
-            volumes_differ: false,
             password: Known::unknown(since),
         }
     }

@@ -84,6 +84,17 @@ pub struct PodObject {
     pub trouble: Option<Trouble>,
 }
 
+/// How the volume of a claim stands to the size that is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Volume {
+    /// It is as large, or larger; or the claim is not bound yet.
+    Enough,
+    /// The claim asks for as much, and the volume is smaller.
+    Growing,
+    /// The claim asks for less.
+    Smaller,
+}
+
 /// A claim of a data pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ClaimFacts {
@@ -91,6 +102,8 @@ pub struct ClaimFacts {
     pub uid: ClaimUid,
     /// Whether it was created after the ValkeyCluster.
     pub younger_than_cluster: bool,
+    /// Its size.
+    pub volume: Volume,
 }
 
 /// All that is known of the pod of one ordinal.

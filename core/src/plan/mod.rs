@@ -37,14 +37,14 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
     } else if spec.topology == Topology::Replication {
         replication::plan(spec, seen, hints, now, &mut decision);
     } else if spec.topology == Topology::Standalone {
-        standalone(spec, seen, now, &mut decision);
+        standalone(spec, seen, hints, now, &mut decision);
         if spec.failover.is_some() {
             decision.refuse(Reason::HandoverNeedsReplica, None);
         }
     }
     provision::plan(spec, seen, hints, now, &mut decision);
     rollout::tell_trouble(seen, &mut decision);
-    requests(spec, seen, &mut decision);
+    requests(spec, &mut decision);
     if seen.rival {
         decision.refuse(Reason::AnotherOperatorActs, None);
     }
@@ -52,42 +52,47 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
 }
 
 /// A single server opens by itself; there is nobody to hand over to and nothing to route.
-fn standalone(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) {
+fn standalone(
+    spec: &SpecFacts,
+    seen: &Observation,
+    hints: &Hints,
+    now: Tick,
+    decision: &mut Decision,
+) {
     let pod = Ordinal(0);
     match seen.server(pod, now, limits::FACT_AGE) {
         Some(server) if server.loading => decision.wait(Reason::WaitingForLoad, Some(pod)),
         Some(_) => {}
         None => decision.wait(Reason::WaitingForPods, Some(pod)),
     }
+    if rollout::pauses(hints, now, decision) {
+        return;
+    }
     if spec.hibernate && spec.unserved.is_none() {
-        hibernate_alone(seen, pod, decision);
+        hibernate_alone(seen, pod, now, decision);
     } else {
         rollout::alone(spec, seen, pod, now, decision);
     }
 }
 
 /// The only pod goes, whatever its server does: what it holds goes to its volume, if it has one.
-fn hibernate_alone(seen: &Observation, pod: Ordinal, decision: &mut Decision) {
-    if seen.objects.replicas_applied == 0 {
+fn hibernate_alone(seen: &Observation, pod: Ordinal, now: Tick, decision: &mut Decision) {
+    let object = seen.pod(pod).and_then(|found| found.object.value());
+    let Some(object) = object.filter(|_| seen.objects.replicas_applied > 0) else {
         return;
-    }
-    let uid = seen
-        .pod(pod)
-        .and_then(|found| found.object.value())
-        .map(|object| object.uid);
+    };
+    let server = seen.server(pod, now, limits::DESTRUCTIVE_AGE);
     let guard = Guard {
-        pod: uid.map(|uid| (pod, uid)),
+        pod: Some((pod, object.uid)),
+        run: server.map(|server| server.run),
         ..Guard::NONE
     };
     hibernation::begin(guard, decision);
 }
 
 /// What is asked for and not served is refused by name.
-fn requests(spec: &SpecFacts, seen: &Observation, decision: &mut Decision) {
+fn requests(spec: &SpecFacts, decision: &mut Decision) {
     if spec.rotation_asked {
         decision.refuse(Reason::RotationNotServed, None);
-    }
-    if seen.objects.volumes_differ {
-        decision.refuse(Reason::VolumeChangeNotServed, None);
     }
 }

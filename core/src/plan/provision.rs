@@ -2,9 +2,8 @@
 
 use crate::effects::{Decision, Guard, Verb};
 use crate::facts::{
-    Hints, Known, Millis, Object, ObjectState, Observation, PasswordSource, SpecFacts, Tick,
+    Hints, Known, Object, ObjectState, Observation, PasswordSource, SpecFacts, Tick, Volume,
 };
-use crate::limits;
 use crate::reasons::Reason;
 
 /// Plans the objects of a cluster.
@@ -26,13 +25,44 @@ pub fn plan(
     if is_blocked(seen, decision) {
         return;
     }
-    if let Some(until) = pause(hints).filter(|until| now < *until) {
+    if let Some(until) = hints.objects.pause(now) {
         decision.wait(Reason::RetryingLater, None);
         decision.wake_at(until);
         return;
     }
     for object in Object::ALL {
         plan_object(seen, object, decision);
+    }
+    volumes(seen, hints, now, decision);
+}
+
+/// Volumes grow to what the spec asks for; they never shrink (a rule of the API).
+fn volumes(seen: &Observation, hints: &Hints, now: Tick, decision: &mut Decision) {
+    let paused = hints.volumes.pause(now);
+    for (pod, facts) in seen.ordinals() {
+        let Some(claim) = facts.claim.value() else {
+            continue;
+        };
+        match claim.volume {
+            Volume::Enough => {}
+            Volume::Growing => decision.wait(Reason::WaitingForVolume, Some(pod)),
+            Volume::Smaller => {
+                if hints.volumes.failures > 0 {
+                    decision.refuse(Reason::VolumeNotGrown, Some(pod));
+                }
+                match paused {
+                    Some(until) => decision.wake_at(until),
+                    None => decision.act(
+                        Verb::GrowVolume {
+                            pod,
+                            claim: claim.uid,
+                        },
+                        Guard::NONE,
+                        Reason::VolumeGrown,
+                    ),
+                }
+            }
+        }
     }
 }
 
@@ -94,15 +124,4 @@ fn plan_object(seen: &Observation, object: Object, decision: &mut Decision) {
         },
         Known::Maybe { .. } => {}
     }
-}
-
-/// Until when the lane pauses after failures: 0.5 s, doubling up to a minute.
-fn pause(hints: &Hints) -> Option<Tick> {
-    let failed_at = hints.failed_at?;
-    let doublings = u32::from(hints.failures.saturating_sub(1)).min(16);
-    let span = limits::RETRY_FIRST
-        .0
-        .saturating_mul(1 << doublings)
-        .min(limits::RETRY_MAX.0);
-    Some(failed_at.after(Millis(span)))
 }

@@ -39,7 +39,9 @@ pub fn plan(
             refuse_order(spec, &record, decision);
             if !handover::plan(spec, seen, hints, &record, now, decision) {
                 keep(seen, &record, now, decision);
-                change(spec, seen, &record, now, decision);
+                if !rollout::pauses(hints, now, decision) {
+                    change(spec, seen, &record, now, decision);
+                }
             }
         }
         PrimaryState::Promoted => finish(seen, &record, now, decision),

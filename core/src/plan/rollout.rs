@@ -3,8 +3,8 @@
 
 use crate::effects::{Decision, Guard, InSync, Verb};
 use crate::facts::{
-    Object, ObjectState, Observation, Ordinal, PodObject, Port, Record, Revision, SpecFacts, Tick,
-    Trouble,
+    Hints, Object, ObjectState, Observation, Ordinal, PodObject, Port, Record, Revision, SpecFacts,
+    Tick, Trouble,
 };
 use crate::limits;
 use crate::reasons::Reason;
@@ -37,6 +37,16 @@ pub fn is_due_to_hand_over(seen: &Observation, record: &Record, now: Tick) -> bo
     is_outdated(seen, record.pod)
         && seen.pods.len() > 1
         && others.all(|other| seen.is_in_sync(other, now) && !is_outdated(seen, other))
+}
+
+/// Whether pods are left alone for a moment, since an attempt to take one away failed.
+pub fn pauses(hints: &Hints, now: Tick, decision: &mut Decision) -> bool {
+    let Some(until) = hints.pods.pause(now) else {
+        return false;
+    };
+    decision.wait(Reason::EvictionRefused, None);
+    decision.wake_at(until);
+    true
 }
 
 /// Replaces the next replica, around a primary that serves.

@@ -112,7 +112,7 @@ pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) ->
 }
 
 /// Whether the live StatefulSet, if there is one, was made with the volumes that are asked for.
-pub fn has_volumes(desired: &Value, live: Option<&Value>) -> bool {
+fn has_volumes(desired: &Value, live: Option<&Value>) -> bool {
     let volumes = |object: &Value| {
         object
             .get("spec")

@@ -22,7 +22,7 @@ use wellcake_crds::v1beta1::{Topology, ValkeyClusterSpec};
 
 use crate::facts::{Object, Ordinal};
 
-pub use compare::{compare, credentials, has_volumes, over_live};
+pub use compare::{compare, credentials, over_live};
 pub use config::{CONFIG_KEY, config, config_digest};
 pub use quantity::{Amount, QuantityError};
 pub use quote::quote;

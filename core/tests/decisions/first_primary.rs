@@ -38,6 +38,7 @@ fn nobody_leads_while_a_pod_with_an_old_claim_has_not_answered() {
         NOW,
         ClaimFacts {
             uid: ClaimUid(2),
+            volume: Volume::Enough,
             younger_than_cluster: false,
         },
     );

@@ -94,6 +94,7 @@ fn when_the_recorded_claim_is_gone_and_others_hold_data_a_person_decides() {
         NOW,
         ClaimFacts {
             uid: ClaimUid(77),
+            volume: Volume::Enough,
             younger_than_cluster: true,
         },
     );

@@ -50,6 +50,7 @@ fn a_durable_primary_that_came_back_in_a_new_pod_on_its_claim_leads_too() {
         NOW,
         ClaimFacts {
             uid: ClaimUid(77),
+            volume: Volume::Enough,
             younger_than_cluster: true,
         },
     );

@@ -1,6 +1,7 @@
 //! Objects of Kubernetes.
 
 use wellcake_core::effects::{Kind, Verb};
+use wellcake_core::exec;
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
 
@@ -75,15 +76,37 @@ fn what_could_not_be_looked_at_is_not_taken_for_absent() {
 }
 
 #[test]
-fn other_volumes_are_refused_by_name_and_keep_nothing_from_being_done() {
-    let mut s = healthy(cache());
-    s.seen.objects.volumes_differ = true;
+fn volumes_grow_and_a_refusal_is_named_and_tried_again_later() {
+    let mut s = healthy(durable());
+    let claim = |s: &mut Situation, volume| {
+        if let Known::Seen(claim) = &mut s.seen.pods[1].claim {
+            claim.value.volume = volume;
+        }
+    };
+    claim(&mut s, Volume::Smaller);
+    let decision = s.decide();
+    assert_eq!(kinds(&decision), [Kind::GrowVolume]);
+    let refused = exec::after_batch(s.hints, &[(Kind::GrowVolume, false)], NOW);
+    s.hints = refused;
+    let decision = s.decide();
+    assert!(decision.effects.is_empty(), "{decision:?}");
+    assert!(refuses(&decision, Reason::VolumeNotGrown));
+    assert_eq!(decision.wake, Some(Tick(NOW.0 + 500)));
     s.seen
         .objects
         .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Differs));
+    assert_eq!(
+        kinds(&s.decide()),
+        [Kind::Apply],
+        "nothing else waits for it"
+    );
+    s.seen
+        .objects
+        .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Matches));
+    claim(&mut s, Volume::Growing);
     let decision = s.decide();
-    assert_eq!(kinds(&decision), [Kind::Apply]);
-    assert!(refuses(&decision, Reason::VolumeChangeNotServed));
+    assert!(decision.effects.is_empty() && decision.refusals.is_empty());
+    assert!(waits_for(&decision, Reason::WaitingForVolume));
 }
 
 #[test]
@@ -101,10 +124,9 @@ fn failures_pause_provisioning_and_never_failover() {
     s.seen
         .objects
         .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Differs));
-    s.hints = Hints {
-        failed_at: Some(NOW),
+    s.hints.objects = Backoff {
+        at: Some(NOW),
         failures: 3,
-        ..Hints::default()
     };
     let decision = s.decide();
     assert!(decision.effects.is_empty());

@@ -1,7 +1,7 @@
 //! Pods of an older template are replaced one at a time, and the primary hands over before its turn comes.
 
-use wellcake_core::effects::{Decision, InSync, Verb};
-use wellcake_core::exec::{Authority, admit};
+use wellcake_core::effects::{Decision, InSync, Kind, Verb};
+use wellcake_core::exec::{Authority, admit, after_batch};
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
 use wellcake_crds::v1beta1::Topology;
@@ -226,4 +226,24 @@ fn the_only_pod_is_replaced_only_if_its_data_survives_or_a_person_asked() {
             assert_eq!(evicted(&s.decide()), Some(Ordinal(0)), "it never ran");
         }
     }
+}
+
+#[test]
+fn an_eviction_that_is_refused_is_tried_again_later_and_keeps_nobody_from_leading() {
+    let mut s = outdated(&[1, 2]);
+    s.hints = after_batch(s.hints, &[(Kind::Evict, false)], NOW);
+    let decision = s.decide();
+    assert_eq!(evicted(&decision), None);
+    assert!(waits_for(&decision, Reason::EvictionRefused));
+    assert_eq!(decision.wake, Some(Tick(NOW.0 + 500)));
+    s.kill(0);
+    for pod in [1, 2] {
+        s.unlink(pod, 0);
+    }
+    assert!(promoted(&s.decide()).is_some());
+    let mut s = outdated(&[1, 2]);
+    s.hints = after_batch(s.hints, &[(Kind::Evict, false)], Tick(NOW.0 - 600));
+    assert_eq!(evicted(&s.decide()), Some(Ordinal(2)));
+    let done = after_batch(s.hints, &[(Kind::Evict, true)], NOW);
+    assert_eq!(done, Hints::default());
 }

@@ -124,6 +124,7 @@ fn pod(ordinal: u8, server: ServerFacts) -> PodFacts {
             NOW,
             ClaimFacts {
                 uid: ClaimUid(u16::from(ordinal)),
+                volume: Volume::Enough,
                 younger_than_cluster: true,
             },
         ),

@@ -177,7 +177,15 @@ proptest! {
     #[test]
     fn a_promotion_takes_the_longest_part_of_its_history_in_sight(case in any_case()) {
         for (pod, reason) in promotions(&decide(&case)) {
-            if matches!(reason, Reason::PromotedByOrder) {
+            // A planned handover compares with the primary that steps down, which holds more than anybody.
+            let planned = matches!(
+                reason,
+                Reason::HandoverOrdered
+                    | Reason::PrimaryLeaves
+                    | Reason::PrimaryIsReplaced
+                    | Reason::PrimaryIsScaledIn
+            );
+            if planned || matches!(reason, Reason::PromotedByOrder) {
                 continue;
             }
             let chosen = fresh(&case, pod).copied();
@@ -218,8 +226,12 @@ proptest! {
     fn what_could_do_harm_names_pod_process_and_epoch(case in any_case()) {
         for effect in decide(&case).effects.iter().filter(|e| e.verb.danger() != Danger::Free) {
             let guard = effect.guard;
-            // A pod whose server does not run is replaced as well.
-            let silent = matches!(effect.verb, Verb::Evict { pod } if fresh(&case, pod).is_none());
+            // A pod whose server does not run is replaced as well, or sent to sleep if it is the only one.
+            let silent = match effect.verb {
+                Verb::Evict { pod } => fresh(&case, pod).is_none(),
+                Verb::ScaleIn { to: 0 } => fresh(&case, Ordinal(0)).is_none(),
+                _ => false,
+            };
             prop_assert!(guard.pod.is_some() && (guard.run.is_some() || silent), "{:?}", effect);
             prop_assert!(guard.epoch.is_some() || case.spec.topology == Topology::Standalone, "{:?}", effect);
         }

@@ -172,8 +172,14 @@ fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
 fn claim(ordinal: u8) -> impl Strategy<Value = ClaimFacts> + Clone {
     let own = u16::from(ordinal);
     let uid = prop_oneof![5 => Just(ClaimUid(own)), 1 => Just(ClaimUid(own + 40))];
-    (uid, any::<bool>()).prop_map(|(uid, younger_than_cluster)| ClaimFacts {
+    let volume = prop_oneof![
+        6 => Just(Volume::Enough),
+        1 => Just(Volume::Growing),
+        1 => Just(Volume::Smaller),
+    ];
+    (uid, any::<bool>(), volume).prop_map(|(uid, younger_than_cluster, volume)| ClaimFacts {
         uid,
+        volume,
         younger_than_cluster,
     })
 }
@@ -339,12 +345,17 @@ fn objects() -> impl Strategy<Value = ObjectFacts> {
 }
 
 fn hints() -> impl Strategy<Value = Hints> {
-    let at = || option::of(tick());
-    (at(), any::<u8>(), at()).prop_map(|(failed_at, failures, handover_failed_at)| Hints {
-        failed_at,
-        failures,
-        handover_failed_at,
-    })
+    let backoff =
+        || (option::of(tick()), any::<u8>()).prop_map(|(at, failures)| Backoff { at, failures });
+    let handover = option::of(tick());
+    (backoff(), backoff(), backoff(), handover).prop_map(
+        |(objects, pods, volumes, handover_failed_at)| Hints {
+            objects,
+            pods,
+            volumes,
+            handover_failed_at,
+        },
+    )
 }
 
 /// Any observation at all.
@@ -486,6 +497,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
             at,
             ClaimFacts {
                 uid: ClaimUid(u16::from(n)),
+                volume: Volume::Enough,
                 younger_than_cluster: true,
             },
         ),

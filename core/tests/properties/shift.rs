@@ -36,7 +36,9 @@ fn reach(reach: &mut Reachability, by: u64) {
 pub fn later(case: &Case, by: u64) -> Case {
     let mut case = case.clone();
     for at in [
-        &mut case.hints.failed_at,
+        &mut case.hints.objects.at,
+        &mut case.hints.pods.at,
+        &mut case.hints.volumes.at,
         &mut case.hints.handover_failed_at,
     ]
     .into_iter()

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod as FullPod};
+use k8s_openapi::api::core::v1::Pod as FullPod;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, EvictParams, Patch, PatchParams, PostParams,
     Preconditions,
@@ -24,7 +24,7 @@ use super::{Failure, Request, valkey};
 use crate::clock::Clock;
 use crate::fetch::{Fetcher, secret_value, text_of, typed};
 use crate::observe::View;
-use crate::watch::{Caches, Claim, Cluster, Kept, LeanPod, Pod, resource_of};
+use crate::watch::{Caches, Claim, Cluster, Kept, LeanClaim, LeanPod, Pod, resource_of};
 
 /// Longest wait for one answer, in seconds.
 const DEADLINE: u64 = 5;
@@ -79,6 +79,7 @@ impl Kubernetes {
             Request::Status(patch) => self.patch_status(patch).await,
             Request::Keep { name, uid, record } => self.keep(&name, &uid, &record).await,
             Request::Label { name, uid, value } => self.label(&name, &uid, &value).await,
+            Request::Grow { name, uid, size } => self.grow(&name, &uid, &size).await,
             Request::Evict { name, uid } => self.evict(&name, uid).await,
             Request::Valkey {
                 server,
@@ -167,12 +168,22 @@ impl Kubernetes {
     async fn keep(&self, claim: &str, uid: &str, record: &str) -> Result<(), Failure> {
         let annotations = json!({ annotations::PRIMARY_RECORD: record });
         let body = json!({ "metadata": { "uid": uid, "annotations": annotations } });
-        let api: Api<PersistentVolumeClaim> = Api::namespaced(self.client.clone(), &self.namespace);
+        self.patch_claim(claim, &body).await
+    }
+
+    async fn grow(&self, claim: &str, uid: &str, size: &Value) -> Result<(), Failure> {
+        let resources = json!({ "requests": { "storage": size } });
+        let body = json!({ "metadata": { "uid": uid }, "spec": { "resources": resources } });
+        self.patch_claim(claim, &body).await
+    }
+
+    async fn patch_claim(&self, claim: &str, body: &Value) -> Result<(), Failure> {
+        let api: Api<LeanClaim> = Api::namespaced(self.client.clone(), &self.namespace);
         let params = PatchParams {
             field_manager: Some(MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        let patched = within(api.patch_metadata(claim, &params, &Patch::Merge(&body))).await?;
+        let patched = within(api.patch(claim, &params, &Patch::Merge(body))).await?;
         self.caches
             .claims
             .put(Claim::from(patched), self.clock.now());

@@ -7,7 +7,7 @@ use wellcake_core::effects::{Effect, Order, Route, Verb};
 use wellcake_core::facts::{Object, Ordinal, PodUid, Record, RoleLabel};
 use wellcake_core::parse;
 use wellcake_core::render;
-use wellcake_crds::labels;
+use wellcake_crds::{defaults, labels};
 
 use super::Failure;
 use super::kubernetes::StatusPatch;
@@ -61,6 +61,15 @@ pub enum Request {
         /// The value, or null.
         value: Value,
     },
+    /// Ask for a larger volume.
+    Grow {
+        /// The claim.
+        name: String,
+        /// Its uid.
+        uid: String,
+        /// The size, as the spec gives it.
+        size: Value,
+    },
     /// Evict a pod.
     Evict {
         /// The pod.
@@ -107,6 +116,17 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
             view,
             look,
         ),
+        Verb::GrowVolume { pod, claim } => {
+            let uid = view.interner.text(claim.0);
+            let size = defaults::storage(&look.cluster.object.spec).size;
+            Ok(Request::Grow {
+                name: view.subject.name.claim(u32::from(pod.0)),
+                uid: uid
+                    .ok_or(Failure::Vanished("the claim is gone"))?
+                    .to_owned(),
+                size: json!(size),
+            })
+        }
         Verb::Evict { pod } => evict(effect, pod, view),
         Verb::Delete(object) => {
             let live = view

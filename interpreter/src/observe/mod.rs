@@ -11,10 +11,10 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use wellcake_core::facts::{
     ClaimFacts, ClaimUid, Epoch, Former, Fresh, Interner, Kept, Known, Object, Observation, Offset,
     Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Record, Revision, Role, Served,
-    ServerFacts, SpecFacts, Stamped, Tick, Upstream,
+    ServerFacts, SpecFacts, Stamped, Tick, Upstream, Volume,
 };
 use wellcake_core::parse;
-use wellcake_core::render::{CLIENT_PORT, Owner};
+use wellcake_core::render::{Amount, CLIENT_PORT, Owner};
 use wellcake_crds::defaults;
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::PrimaryRecord;
@@ -22,7 +22,7 @@ use wellcake_crds::v1beta1::PrimaryRecord;
 use crate::clock::Clock;
 use crate::fetch::Fetcher;
 use crate::valkey::{Server, Snapshot, Surroundings, serve};
-use crate::watch::{Caches, Cluster, Kept as _, Key, Pod, Seen};
+use crate::watch::{Caches, Claim, Cluster, Kept as _, Key, Pod, Seen};
 
 /// What a view is of.
 pub struct Subject {
@@ -407,6 +407,7 @@ impl View {
             .map(|time| time.0);
         let facts = ClaimFacts {
             uid: ClaimUid(self.interner.number(claim.value.uid())),
+            volume: volume(&claim.value, cluster),
             younger_than_cluster: claim.value.created.is_some() && claim.value.created >= made,
         };
         Known::seen(claim.at, facts)
@@ -486,6 +487,17 @@ impl View {
     pub fn generates_password(cluster: &Cluster) -> bool {
         let spec = &cluster.object.spec;
         defaults::auth_enabled(spec) && defaults::existing_auth_secret(spec).is_none()
+    }
+}
+
+/// How a claim stands to the size that the spec asks for.
+fn volume(claim: &Claim, cluster: &Cluster) -> Volume {
+    let size = defaults::storage(&cluster.object.spec).size;
+    let asked = Amount::parse(&size.0).map_or(0, Amount::units);
+    match (claim.requested, claim.capacity) {
+        (Some(requested), _) if requested < asked => Volume::Smaller,
+        (_, Some(capacity)) if capacity < asked => Volume::Growing,
+        _ => Volume::Enough,
     }
 }
 

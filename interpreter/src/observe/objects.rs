@@ -50,7 +50,6 @@ pub(super) struct Compared {
     state: Known<ObjectState>,
     route: Option<Ordinal>,
     pub(super) replicas: u8,
-    volumes_differ: bool,
     /// The revision of the newest template, if the controller has seen that.
     pub(super) revision: Option<String>,
 }
@@ -73,10 +72,7 @@ impl View {
             match object {
                 Object::ClientService => facts.client_route = compared.route,
                 Object::PrimaryService => facts.primary_route = compared.route,
-                Object::StatefulSet => {
-                    facts.replicas_applied = compared.replicas;
-                    facts.volumes_differ = compared.volumes_differ;
-                }
+                Object::StatefulSet => facts.replicas_applied = compared.replicas,
                 _ => {}
             }
             self.compared.insert(object, compared);
@@ -102,7 +98,6 @@ impl View {
             state: before.map_or(Known::unknown(now), |before| before.state.failed(now)),
             route: None,
             replicas: before.map_or(0, |before| before.replicas),
-            volumes_differ: before.is_some_and(|before| before.volumes_differ),
             revision: None,
         };
         let Some(live) = looked else { return unknown };
@@ -121,15 +116,9 @@ impl View {
         }
         let desired = self.desired(object, cluster, rendered.route);
         let state = render::compare(desired.as_deref(), value.as_ref(), &self.subject.uid);
-        let is_set = object == Object::StatefulSet;
-        let volumes_differ = is_set
-            && desired
-                .as_deref()
-                .is_some_and(|desired| !render::has_volumes(desired, value.as_ref()));
         let revision = live.as_ref().and_then(|live| live.revision.clone());
         Compared {
             rendered,
-            volumes_differ,
             revision,
             live,
             state: state.map_or(Known::Absent, |state| Known::seen(now, state)),

@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as api;
-use kube::api::{DynamicObject, ObjectMeta, PartialObjectMeta};
+use kube::api::{DynamicObject, ObjectMeta};
 use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wellcake_core::facts::{Container, RoleLabel, Trouble};
-use wellcake_core::render::SERVER;
+use wellcake_core::render::{Amount, SERVER};
 use wellcake_crds::annotations;
 use wellcake_crds::labels;
 use wellcake_crds::v1beta1::ValkeyCluster;
@@ -261,6 +261,49 @@ fn container(statuses: &[ContainerStatus]) -> Container {
     }
 }
 
+/// What is used of a claim on the wire.
+#[derive(Clone, Debug, Deserialize, Resource)]
+#[resource(inherit = "api::PersistentVolumeClaim")]
+pub struct LeanClaim {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: ClaimSpec,
+    #[serde(default)]
+    status: ClaimStatus,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ClaimSpec {
+    resources: ClaimResources,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ClaimResources {
+    requests: Storage,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct ClaimStatus {
+    capacity: Storage,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Storage {
+    storage: Option<String>,
+}
+
+impl Storage {
+    /// Bytes, if a size is given that can be read.
+    fn bytes(&self) -> Option<u64> {
+        let amount = Amount::parse(self.storage.as_deref()?).ok()?;
+        Some(amount.units())
+    }
+}
+
 /// A claim of a data pod.
 #[derive(Clone, Debug)]
 pub struct Claim {
@@ -269,13 +312,19 @@ pub struct Claim {
     pub created: Option<Timestamp>,
     /// The copy of a primary record that it keeps.
     pub record: Option<String>,
+    /// Bytes that it asks for.
+    pub requested: Option<u64>,
+    /// Bytes of its volume; none before it is bound.
+    pub capacity: Option<u64>,
 }
 
-kept!(Claim, |one, other| one.created == other.created
-    && one.record == other.record);
+kept!(Claim, |one, other| {
+    let sizes = |claim: &Self| (claim.requested, claim.capacity);
+    one.created == other.created && one.record == other.record && sizes(one) == sizes(other)
+});
 
-impl From<PartialObjectMeta<api::PersistentVolumeClaim>> for Claim {
-    fn from(claim: PartialObjectMeta<api::PersistentVolumeClaim>) -> Self {
+impl From<LeanClaim> for Claim {
+    fn from(claim: LeanClaim) -> Self {
         let created = claim
             .metadata
             .creation_timestamp
@@ -284,6 +333,8 @@ impl From<PartialObjectMeta<api::PersistentVolumeClaim>> for Claim {
         Self {
             identity: Identity::of(&claim.metadata),
             created,
+            requested: claim.spec.resources.requests.bytes(),
+            capacity: claim.status.capacity.bytes(),
             record: claim
                 .metadata
                 .annotations

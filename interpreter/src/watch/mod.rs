@@ -6,6 +6,6 @@ mod kinds;
 mod run;
 mod store;
 
-pub use kinds::{Claim, Cluster, LeanPod, Live, Pod, live_object};
+pub use kinds::{Claim, Cluster, LeanClaim, LeanPod, Live, Pod, live_object};
 pub use run::{Caches, Scope, resource_of};
 pub use store::{Kept, Key, Seen};

@@ -6,8 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures::StreamExt;
-use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta, TypeMeta};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, TypeMeta};
 use kube::core::{DeserializeGuard, NamespaceResourceScope};
 use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
@@ -17,7 +16,7 @@ use wellcake_core::facts::Object;
 use wellcake_crds::labels;
 use wellcake_crds::v1beta1::ValkeyCluster;
 
-use super::kinds::{Claim, Cluster, LeanNode, LeanPod, Live, Node, Pod};
+use super::kinds::{Claim, Cluster, LeanClaim, LeanNode, LeanPod, Live, Node, Pod};
 use super::store::{Kept, Key, Store};
 use crate::clock::Clock;
 use crate::router::Router;
@@ -156,7 +155,7 @@ impl Caches {
                 |pod| Some(Pod::from(pod)),
                 |c| &c.pods,
             );
-            let claims = api::<PartialObjectMeta<PersistentVolumeClaim>>(client, within);
+            let claims = api::<LeanClaim>(client, within);
             start.watch(
                 claims,
                 ours(),
