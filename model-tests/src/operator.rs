@@ -8,7 +8,7 @@ use wellcake_core::facts::{
     ClaimFacts, ClaimUid, Container, Former, Fresh, Hints, Kept, Known, Link, Millis, Object,
     ObjectFacts, ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject,
     PodUid, Port, Reachability, Record, Revision, Role, RunId, Served, ServerFacts, SpecFacts,
-    Tick, Upstream,
+    Tick, Upstream, Volume,
 };
 use wellcake_core::limits;
 
@@ -467,7 +467,10 @@ impl World {
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
             Verb::Evict { pod } => self.evict(pod, effect),
             Verb::ScaleIn { to } => self.scale_in(o, to),
-            Verb::CreateCredentials | Verb::Apply(_) | Verb::Delete(_) => Ok(Ok(())),
+            Verb::CreateCredentials
+            | Verb::Apply(_)
+            | Verb::Delete(_)
+            | Verb::GrowVolume { .. } => Ok(Ok(())),
         }
     }
 

@@ -14,3 +14,4 @@ mod refusals;
 mod replicas;
 mod scaling;
 mod steady;
+mod volumes;
