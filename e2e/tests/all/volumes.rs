@@ -64,7 +64,7 @@ async fn volumes_of_a_class_that_cannot_grow_are_named_and_everything_goes_on() 
             })
             .await?;
         let budgets = space.api::<k8s_openapi::api::policy::v1::PodDisruptionBudget>();
-        let budget = serde_json::to_value(budgets.get("rigid").await?)?;
+        let budget = serde_json::to_value(budgets.get(&cluster.name.disruption_budget()).await?)?;
         ensure!(budget["spec"]["maxUnavailable"] == json!(2), "{budget}");
         ensure!(
             requested(&space).await? == vec![json!("64Mi"); 3],
