@@ -13,7 +13,7 @@ use wellcake_core::facts::{Hints, Interner, Observation, SpecFacts, Tick};
 use crate::watch::Key;
 
 /// Version of the schema.
-const SCHEMA: u8 = 3;
+const SCHEMA: u8 = 4;
 /// How much of each cluster's trace is kept in memory, in bytes.
 const RING: usize = 256 * 1024;
 

@@ -37,7 +37,7 @@ impl Numbers {
 }
 
 /// Kinds of faults and of people's wishes.
-const KINDS: u64 = 12;
+const KINDS: u64 = 13;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,11 +205,15 @@ fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
         85..=86 => Action::Recreate(n),
         87 if world.pods.get(n).is_some_and(|pod| pod.terminating) => Action::Delete(n),
         87 => Action::Recreate(n),
+        88 if numbers.below(2) == 0 => Action::Snapshot(n),
         88 => Action::Report(n),
-        89 => Action::Snapshot(n),
+        89 => Action::Stretch([4, 9, 16, 31][numbers.index(4)]),
         90 => mend(n, numbers),
         91 => Action::Elect(numbers.index(2)),
-        _ => fault(n, o, numbers, swarm),
+        _ => {
+            let lead = world.api.record.map(|record| record.pod.index());
+            fault((n, lead), o, numbers, swarm)
+        }
     }
 }
 
@@ -222,7 +226,7 @@ fn mend(n: usize, numbers: &mut Numbers) -> Action {
     }
 }
 
-fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
+fn fault((n, lead): (usize, Option<usize>), o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
     let kind = numbers.below(KINDS);
     if swarm & (1 << kind) == 0 {
         return Action::Replicate(n);
@@ -239,6 +243,9 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
         9 => Action::Ask(None),
         10 => Action::Ask(Some(n)),
         11 if numbers.below(8) == 0 => Action::Renew,
+        // What is said of a silent primary needs it to be silent for long, and the others not to be.
+        12 if numbers.below(3) == 0 => Action::Isolate(lead.unwrap_or(n)),
+        12 if numbers.below(2) == 0 => Action::Freeze(lead.unwrap_or(n)),
         _ => Action::Poll {
             operator: o,
             pod: n,

@@ -9,7 +9,7 @@ use wellcake_core::facts::{Hints, Observation, SpecFacts, Tick};
 use wellcake_core::step;
 
 /// Version of the schema that is read.
-pub const SCHEMA: u64 = 3;
+pub const SCHEMA: u64 = 4;
 /// Longest line that is read, in bytes: a pass over 100 pods has about 60 KiB.
 const LONGEST: u64 = 4 * 1024 * 1024;
 

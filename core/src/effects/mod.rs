@@ -112,6 +112,19 @@ pub enum Verb {
         /// The pod.
         pod: Ordinal,
     },
+    /// `REPLICAOF` the address of nobody, of a replica without a link: its acknowledgements shall not let the primary that it
+    /// followed take writes again.
+    Detach {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// `CONFIG SET min-replicas-to-write`, 1 or 0.
+    NeedReplica {
+        /// The pod.
+        pod: Ordinal,
+        /// Whether it shall take writes only while a replica acknowledges.
+        needed: bool,
+    },
 }
 
 /// The kinds of effects, for metrics, permissions and generated references.
@@ -149,11 +162,15 @@ pub enum Kind {
     AwaitCopy,
     /// [`Verb::CloseClients`].
     CloseClients,
+    /// [`Verb::Detach`].
+    Detach,
+    /// [`Verb::NeedReplica`].
+    NeedReplica,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -170,6 +187,8 @@ impl Kind {
         Self::ResumeWrites,
         Self::AwaitCopy,
         Self::CloseClients,
+        Self::Detach,
+        Self::NeedReplica,
     ];
 
     /// Name in metrics and traces.
@@ -191,6 +210,8 @@ impl Kind {
             Self::ResumeWrites => "resume_writes",
             Self::AwaitCopy => "await_copy",
             Self::CloseClients => "close_clients",
+            Self::Detach => "detach",
+            Self::NeedReplica => "need_replica",
         }
     }
 }
@@ -235,6 +256,8 @@ impl Verb {
             Self::ResumeWrites { .. } => Kind::ResumeWrites,
             Self::AwaitCopy { .. } => Kind::AwaitCopy,
             Self::CloseClients { .. } => Kind::CloseClients,
+            Self::Detach { .. } => Kind::Detach,
+            Self::NeedReplica { .. } => Kind::NeedReplica,
         }
     }
 
@@ -244,7 +267,9 @@ impl Verb {
             Self::Promote { .. }
             | Self::StepDown { .. }
             | Self::PauseWrites { .. }
-            | Self::CloseClients { .. } => Danger::Disruptive,
+            | Self::CloseClients { .. }
+            | Self::Detach { .. }
+            | Self::NeedReplica { .. } => Danger::Disruptive,
             Self::Follow { .. } => Danger::Destructive,
             _ => Danger::Free,
         }

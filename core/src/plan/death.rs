@@ -109,7 +109,7 @@ fn proof_of_end(
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
-    (gone && long && witnesses.majority_lost_it_long_ago()).then_some(Reason::PrimaryGone)
+    (gone && long && witnesses.all_lost_it_long_ago()).then_some(Reason::PrimaryGone)
 }
 
 /// What the network says of the primary's address.
@@ -281,13 +281,13 @@ impl Witnesses {
         self.lost > 0 && self.lost.saturating_add(self.dead) >= self.asked
     }
 
-    /// No visible replica has a link, and of those that may have one a majority has been without for as long as is asked.
+    /// All that may have a link have been without for as long as is asked: one that is not seen may be on the primary's side.
     /// Whoever ended, just began or stepped down has none; if that is everybody, nobody can tell.
-    const fn majority_lost_it_long_ago(&self) -> bool {
+    const fn all_lost_it_long_ago(&self) -> bool {
         let without = self.dead.saturating_add(self.never);
         let may_have = self.asked.saturating_sub(without);
         let told = self.lost_long > 0 || (may_have == 0 && self.never > 0);
-        self.linked == 0 && told && self.lost_long.saturating_mul(2) >= may_have
+        self.linked == 0 && told && self.lost_long >= may_have
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! * [`provision`]: objects of Kubernetes;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
+//! * [`silence`]: whether one that is silent although its pod exists is succeeded;
+//! * [`self_stop`]: a Durable primary that is cut off stops by itself;
 //! * [`election`]: who leads when it does not serve;
 //! * [`handover`]: a primary that is alive gives the lead to a replica;
 //! * [`replication`]: what follows from who leads: roles, ports, routes, labels.
@@ -11,6 +13,8 @@ mod election;
 mod handover;
 mod provision;
 mod replication;
+mod self_stop;
+mod silence;
 
 use wellcake_crds::v1beta1::Topology;
 

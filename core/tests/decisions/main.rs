@@ -18,4 +18,6 @@ mod handover;
 mod newest_data;
 mod provisioning;
 mod routing;
+mod self_stop;
+mod silence;
 mod told;

@@ -30,6 +30,8 @@ pub fn cache() -> SpecFacts {
             rdb: false,
             claims: true,
         },
+        needs_replica: false,
+        replica_lag: 10,
         unserved: None,
         promote: None,
         failover: None,
@@ -84,6 +86,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         loading: false,
         keys: 0,
         uptime: 1,
+        needs_replica: false,
     }
 }
 
