@@ -20,8 +20,21 @@ pub const HANDOVER_CATCH_UP: Millis = Millis(500);
 pub const HANDOVER_AGAIN: Millis = Millis(5_000);
 /// How far a replica may be behind (bytes of the replication stream) for a handover to it to begin.
 pub const HANDOVER_LAG: u64 = 1024 * 1024;
-/// How long the operator must have heard nothing from a running primary before the outage is named in a refusal.
+/// How long the operator must have heard nothing from a primary whose pod exists before it is succeeded, if the servers that
+/// may hold a link to it tell that they have none. The outage is named in a refusal else.
 pub const SILENCE: Millis = Millis(20_000);
+/// How long a replica must have been without its link to count as a witness of a silent primary. One that can connect does so
+/// within 1 to 2 s; `repl-timeout 15` ends the link to a frozen primary after 15 s.
+pub const SILENT_LINK_SECONDS: u32 = 3;
+/// How long this operator itself must have asked a silent primary in vain: the marker may be of another leader, or of another
+/// clock.
+pub const SILENT_ASKING: Millis = Millis(3_000);
+/// `min-replicas-max-lag` where `spec.config` names none.
+pub const REPLICA_LAG_SECONDS: u32 = 10;
+/// How much longer than `min-replicas-max-lag` a replica must say that it has had no link before its primary surely refuses
+/// writes: both sides keep whole seconds, the primary counts who is in time once a second (`replication.c: replicationCron`), and
+/// the last acknowledgement takes a moment to arrive.
+pub const REPLICA_LAG_MARGIN_SECONDS: u32 = 4;
 /// How long a Durable primary that was ahead of its replicas may take to come back with its data before the best
 /// replica is promoted without it.
 pub const RETURN_OF_DURABLE: Millis = Millis(60_000);

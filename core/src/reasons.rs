@@ -60,9 +60,15 @@ reasons! {
     /// terminated, or its address refuses connections while every replica lost its link): the replica with the most
     /// data took over.
     PrimaryDied Deed,
-    /// The primary's pod is gone, and for 20 seconds every replica that answers has had no link to it: the replica with
-    /// the most data took over.
+    /// The primary's pod is gone, and for 20 seconds every replica has had no link to it: the replica with the most data took
+    /// over.
     PrimaryGone Deed,
+    /// The primary did not answer for 20 seconds although its pod exists (a lost node, a network that swallows everything, a
+    /// process that is stopped or waits for its disk), and every server that may have a link to it told that it has none: the
+    /// replica with the most data took over. With profile Durable the primary was set to take no writes without a replica, and
+    /// had none for long enough. When it comes back it is made a replica. What it acknowledged after its replicas had lost it,
+    /// and with profile Cache for as long as clients reach it, is lost then.
+    SilentPrimarySucceeded Deed,
     /// The primary restarted in place and nobody else holds newer data: it leads again with the data that it loaded.
     PrimaryReturned Deed,
     /// After all pods restarted, another pod held a longer part of the same history than the recorded primary and leads
@@ -93,8 +99,8 @@ reasons! {
     /// The annotation `valkey.wellcake.io/hibernate` is `true`: all pods were taken away, and their volumes are kept. What was
     /// in memory only is gone. Take the annotation away to wake the cluster.
     Hibernated Deed,
-    /// A planned handover did not happen and the primary before leads on; nothing was lost. Ask again with a new value of
-    /// the annotation `valkey.wellcake.io/failover`.
+    /// A planned handover, or a promotion on the primary's silence, did not happen and the primary before leads on; nothing was
+    /// lost. Ask for a handover again with a new value of the annotation `valkey.wellcake.io/failover`.
     HandoverAbandoned Deed,
     /// Clients of the primary that handed over were disconnected, so that they connect to the new one.
     ClientsMoved Upkeep,
@@ -116,6 +122,12 @@ reasons! {
     RoleLabelled Upkeep,
     /// The marker `primaryDownSince` was written or taken away.
     OutageMarked Upkeep,
+    /// Profile Durable: the primary takes writes only while a replica acknowledges (`min-replicas-to-write 1`); a replica keeps
+    /// no such setting of its own.
+    WritesNeedReplica Upkeep,
+    /// Profile Durable: every other server has ended or restarted, so the primary takes writes without a replica until one is in
+    /// sync again (`min-replicas-to-write 0`). What is written meanwhile is on one server only.
+    WritesNeedNoReplica Deed,
 
     /// Kubernetes or the servers have not been looked at yet.
     NotObservedYet Wait,
@@ -134,7 +146,8 @@ reasons! {
     WaitingForNewerData Wait,
     /// The recorded primary is back; for up to 30 seconds the other pods may show that they hold more.
     WaitingForOthers Wait,
-    /// The primary does not answer and its end is not proven: 20 seconds of silence are waited for.
+    /// The primary does not answer and its end is not proven: 20 seconds of silence are waited for, and then until every replica
+    /// has been without a link to it for a few seconds (with profile Durable, until the primary takes no writes for want of one).
     PrimarySilent Wait,
     /// The primary ended; a server that answered before that is asked again, since it may hold more by now.
     WaitingForAnswers Wait,
@@ -198,10 +211,25 @@ reasons! {
     /// Another operator acts on this cluster: servers keep ending this operator's connections although their processes
     /// live on. Have one operator serve each namespace (one lease, or `--watch-namespaces` that do not overlap).
     AnotherOperatorActs Refusal,
-    /// The primary, or the pod that was to become it, has not answered for 20 seconds and nothing proves its end; promoting on
-    /// silence is not served yet, since it may still serve clients. Bring it back, or see to it that its process has ended
-    /// and say which pod shall lead with the annotation `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    /// The primary, or the pod that was to become it, has not answered for 20 seconds, nothing proves its end, and it may still
+    /// serve clients: it gave a sign of life (such as an error reply), or no replica tells that it lost its link to it, or a
+    /// server that may have such a link does not answer either and may be on the primary's side. Bring one of them back, or see
+    /// to it that the primary's process has ended and say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     SilentPrimary Refusal,
+    /// The primary has not answered the operator for 20 seconds, and the pod named here has its link to it: only the operator is
+    /// cut off, clients are served, and nothing is promoted. Look at the network between the operator and the primary.
+    OnlyOperatorCutOff Refusal,
+    /// Profile Durable: the primary has not answered for 20 seconds, and was not seen right before that to take writes only while
+    /// a replica acknowledges (`min-replicas-to-write`): `spec.config` sets it otherwise, no replica was in sync yet, or another
+    /// operator process led then. It may still acknowledge writes, which a promotion would lose. Bring it back, or see to it that
+    /// its process has ended and say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    SilentPrimaryMayAcknowledge Refusal,
+    /// Profile Durable: the primary has not answered for 20 seconds, and was seen to hold more than any replica that answers.
+    /// Bring it back, or see to it that its process has ended and say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
+    SilentPrimaryIsAhead Refusal,
     /// The primary ended and no replica that answers holds a complete copy.
     NoCompleteCopy Refusal,
     /// Replicas hold different histories and none is the recorded one: say which pod shall lead with the annotation

@@ -180,6 +180,23 @@ fn a_server_that_loads_says_so() {
 }
 
 #[test]
+fn a_server_that_needs_a_replica_to_take_writes_says_so() {
+    // The second one was killed off all but one replica; 8.1.1 was not recorded in these states.
+    for version in ["8.0.1", "9.1.2"] {
+        for state in ["min-replicas", "primary-frozen-replica"] {
+            let facts = facts(version, state);
+            assert!(facts.needs_replica, "{version} {state}: {facts:?}");
+        }
+    }
+    for version in VERSIONS {
+        for state in ["primary-healthy", "replica-healthy", "promoted-no-replicas"] {
+            let facts = facts(version, state);
+            assert!(!facts.needs_replica, "{version} {state}: {facts:?}");
+        }
+    }
+}
+
+#[test]
 fn a_promoted_server_names_the_history_before() {
     for version in VERSIONS {
         for state in ["promoted-no-replicas", "promoted-with-replica"] {

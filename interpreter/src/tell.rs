@@ -75,6 +75,7 @@ impl Tales {
                 Reason::PrimaryReturned => Some("return"),
                 Reason::PromotedByOrder => Some("order"),
                 Reason::HandoverOrdered | Reason::PrimaryLeaves => Some("handover"),
+                Reason::SilentPrimarySucceeded => Some("silence"),
                 Reason::FirstPrimary | Reason::PromotionResumed => None,
                 _ => Some("death"),
             };
@@ -89,7 +90,7 @@ impl Tales {
             Reason::HandoverOrdered | Reason::PrimaryLeaves
         );
         let is_part = match effect.verb {
-            Verb::RecordPrimary { .. } | Verb::CloseClients { .. } => true,
+            Verb::RecordPrimary { .. } | Verb::CloseClients { .. } | Verb::Detach { .. } => true,
             Verb::Promote { .. } => false,
             _ => hands_over,
         };
@@ -137,6 +138,8 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::PauseWrites { pod }
         | Verb::ResumeWrites { pod }
         | Verb::AwaitCopy { pod, .. }
+        | Verb::Detach { pod }
+        | Verb::NeedReplica { pod, .. }
         | Verb::SetLabel { pod, .. }
         | Verb::SetRoute { pod, .. } => Some(pod),
         Verb::CreateCredentials
@@ -171,5 +174,7 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::Evict { .. } => "Evict",
         Verb::ScaleIn { .. } => "ScaleIn",
         Verb::GrowVolume { .. } => "GrowVolume",
+        Verb::Detach { .. } => "Detach",
+        Verb::NeedReplica { .. } => "NeedReplica",
     }
 }

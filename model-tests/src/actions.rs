@@ -37,6 +37,8 @@ pub enum Action {
     Write,
     /// Time passes.
     Advance(u64),
+    /// Seconds pass in which nothing new happens and everybody goes on, with the faults that there are.
+    Stretch(u64),
     /// The kubelet starts the container of a pod again.
     Start(usize),
     /// The StatefulSet controller makes a pod that is missing.
@@ -73,6 +75,8 @@ pub enum Action {
     Hide(usize),
     /// They can again.
     Show(usize),
+    /// A server is cut off from operators and from all other servers.
+    Isolate(usize),
     /// A replica cannot reach its primary.
     Cut(usize),
     /// It can again.
@@ -95,6 +99,7 @@ impl Action {
                 | Self::DeleteByForce(_)
                 | Self::Freeze(_)
                 | Self::Hide(_)
+                | Self::Isolate(_)
                 | Self::Cut(_)
                 | Self::Crash(_)
                 | Self::Poll { lost: true, .. }
@@ -131,17 +136,48 @@ impl World {
             Action::Execute(o) => told = self.execute(o)?,
             Action::Replicate(n) => self.replicate(n)?,
             Action::Write => {
+                let before = self.acks.len();
                 self.write();
                 invariants::one_writer_per_epoch(self)?;
+                for ack in self.acks.iter().skip(before) {
+                    invariants::silence::nobody_writes_beside(self, ack)?;
+                }
             }
             Action::Advance(ms) => {
                 self.now = self.now.after(Millis(ms));
                 self.ping();
             }
+            Action::Stretch(seconds) => {
+                for _ in 0..seconds {
+                    self.second(brain)?;
+                }
+            }
             other => self.happen(other),
         }
         self.notice_returns();
         Ok(told)
+    }
+
+    /// A second in which replicas replicate, a client writes and the operator that leads does what it decides.
+    fn second(&mut self, brain: Brain) -> Result<(), Violation> {
+        self.apply(Action::Advance(1_000), brain)?;
+        for n in 0..self.pods.len() {
+            self.apply(Action::Replicate(n), brain)?;
+        }
+        self.apply(Action::Write, brain)?;
+        let Some(o) = self.leader() else {
+            return Ok(());
+        };
+        self.apply(Action::Look(o), brain)?;
+        self.apply(Action::Decide(o), brain)?;
+        let is_busy = |world: &Self| {
+            let operator = world.operators.get(o);
+            operator.is_some_and(|operator| !operator.queue.is_empty())
+        };
+        while is_busy(self) {
+            self.apply(Action::Execute(o), brain)?;
+        }
+        Ok(())
     }
 
     fn refresh(&mut self, o: usize) {
@@ -197,6 +233,7 @@ impl World {
                     zombie.hidden = hidden;
                 }
             }
+            Action::Isolate(n) => self.isolate(n),
             Action::Renew => self.renew(),
             Action::Change => self.change_template(),
             Action::Resize(pods) => self.resize(pods),
@@ -223,6 +260,13 @@ impl World {
             }
             Action::Elect(o) => self.elect(o),
             _ => {}
+        }
+    }
+
+    fn isolate(&mut self, n: usize) {
+        for (other, pod) in self.pods.iter_mut().enumerate() {
+            pod.hidden |= other == n;
+            pod.cut |= other != n;
         }
     }
 

@@ -1,7 +1,7 @@
 //! What people change about the pods, and what operators take away for it.
 
 use wellcake_core::effects::Effect;
-use wellcake_core::facts::Ordinal;
+use wellcake_core::facts::{Known, Ordinal};
 
 use crate::invariants::{self, Violation};
 use crate::world::{Disk, World};
@@ -34,9 +34,11 @@ impl World {
         }
     }
 
-    /// The API server accepts an eviction and the pod begins to end. There is no disruption budget: it can be switched off.
+    /// The API server accepts an eviction and the pod begins to end; the operator looks at it once. There is no
+    /// disruption budget: it can be switched off.
     pub fn evict(
         &mut self,
+        o: usize,
         pod: Ordinal,
         effect: &Effect,
     ) -> Result<Result<(), String>, Violation> {
@@ -52,6 +54,13 @@ impl World {
         invariants::one_pod_is_taken_at_a_time(self, n)?;
         invariants::what_is_taken_away_is_held_elsewhere(self, &[n])?;
         self.take(n);
+        let seen = self
+            .operators
+            .get_mut(o)
+            .and_then(|operator| operator.pods.get_mut(n));
+        if let Some(Known::Seen(object)) = seen.map(|facts| &mut facts.object) {
+            object.value.terminating = true;
+        }
         Ok(Ok(()))
     }
 

@@ -1,5 +1,7 @@
 //! What must hold. Each function judges the truth of the world; its first sentence is the invariant.
 
+pub mod silence;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -27,7 +29,7 @@ impl fmt::Display for Violation {
 }
 
 /// An empty answer, or a violation of the named invariant.
-fn require(
+pub(crate) fn require(
     holds: bool,
     invariant: &'static str,
     seen: impl FnOnce() -> String,
@@ -73,25 +75,32 @@ pub fn full_copy_keeps_what_is_owed(
     })
 }
 
-fn process_of(world: &World, uid: PodUid) -> Option<&Process> {
+pub(crate) fn process_of(world: &World, uid: PodUid) -> Option<&Process> {
     world
         .processes()
         .find(|(pod, _)| *pod == uid)
         .map(|(_, process)| process)
 }
 
-/// What is checked right before a promotion.
+/// What is checked right before a promotion; `silent` is a primary that is succeeded on its silence.
 pub fn before_promotion(
     world: &World,
     o: usize,
     (n, uid): (usize, PodUid),
     epoch: u32,
+    silent: Option<PodUid>,
 ) -> Result<(), Violation> {
     let Some(winner) = process_of(world, uid) else {
         return Ok(());
     };
     one_promotion_per_epoch(world, uid, epoch)?;
-    no_living_primary_beside(world, uid)?;
+    no_living_primary_beside(world, uid, silent)?;
+    if let Some(silent) = silent {
+        silence::was_asked_in_vain(world, o, silent)?;
+        silence::nobody_follows(world, o, silent)?;
+        silence::has_stopped(world, silent)?;
+        silence::loses_nothing_that_others_hold(world, winner, silent)?;
+    }
     nobody_feeds_it(world, o, n, winner)?;
     empty_never_wins(world, o, n, winner)?;
     no_better_copy_in_sight(world, o, n, winner)
@@ -189,15 +198,22 @@ fn one_promotion_per_epoch(world: &World, uid: PodUid, epoch: u32) -> Result<(),
     })
 }
 
-/// S5, death: nobody is promoted while another pod that Kubernetes knows has a primary that takes writes.
-fn no_living_primary_beside(world: &World, uid: PodUid) -> Result<(), Violation> {
+/// S5, death: nobody is promoted while another pod that Kubernetes knows has a primary that takes writes, but for one that is
+/// succeeded on its silence, now or before: what that acknowledges is charged.
+fn no_living_primary_beside(
+    world: &World,
+    uid: PodUid,
+    silent: Option<PodUid>,
+) -> Result<(), Violation> {
+    let left_behind = |process: &Process| world.left_behind.contains_key(&process.run);
     let living = world.pods.iter().find(|pod| {
         pod.uid != uid
+            && Some(pod.uid) != silent
             && pod.exists
             && pod
                 .process
                 .as_ref()
-                .is_some_and(|p| p.primary && p.port == Port::Client)
+                .is_some_and(|p| p.primary && p.port == Port::Client && !left_behind(p))
     });
     require(living.is_none(), "S5 death is proven", || {
         format!("{:?} still takes writes", living.map(|pod| pod.uid))

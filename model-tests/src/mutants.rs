@@ -3,11 +3,12 @@
 
 use wellcake_core::effects::{Decision, Effect, Guard, Held, InSync, Verb};
 use wellcake_core::facts::{
-    Container, Epoch, Fresh, Hints, Kept, Known, Link, Observation, Offset, Ordinal, Port,
-    Reachability, Record, Replid, Role, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
+    Container, Epoch, Fresh, Hints, Kept, Known, Link, Observation, Offset, Ordinal, PodFacts,
+    Port, Reachability, Record, Replid, Role, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
 };
 use wellcake_core::reasons::Reason;
 use wellcake_core::step;
+use wellcake_crds::v1beta1::Profile;
 
 use crate::operator::Brain;
 
@@ -257,6 +258,56 @@ mutants! {
     whoever_answers_leads_instead_of_waiting: |spec, seen, hints, now| insist(spec, seen, hints, now, |decision| {
         !decision.waits.is_empty()
     }),
+
+    // Silence.
+    the_marker_alone_shows_silence: |spec, seen, hints, now| but_on(spec, seen, hints, now, |seen| {
+        let marked = seen.primary_down_since.is_some();
+        silent_primary(seen, |pod| if let (true, Known::Maybe { since, .. }) = (marked, &mut pod.server) {
+            *since = Tick(0);
+            let uid = pod.object.value().map(|object| object.uid);
+            let reach = uid.map(|pod_uid| Reachability {
+                pod_uid,
+                kept: Kept::Never,
+                fresh: Fresh::TimedOut { at: now },
+            });
+            pod.reach = reach;
+        });
+    }, |guard| guard.silent = None),
+    replicas_that_nobody_sees_have_ended: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
+        let primary = seen.record.map(|record| record.pod.index());
+        for (n, pod) in seen.pods.iter_mut().enumerate() {
+            if Some(n) != primary && matches!(pod.server, Known::Maybe { .. }) {
+                pod.object = Known::Absent;
+            }
+        }
+    }),
+    a_link_that_was_lost_just_now_was_lost_long_ago: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
+        values(seen, |server| if let Role::Replica { link: Link::Down { seconds }, .. } = &mut server.role {
+            *seconds = 3600;
+        });
+    }),
+    a_silent_primary_is_taken_to_stop_by_itself: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
+        silent_primary(seen, |pod| if let Known::Maybe { last: Some(last), .. } = &mut pod.server {
+            last.value.needs_replica = true;
+            last.at = now;
+        });
+    }),
+    a_durable_primary_is_taken_for_a_cache: |spec, seen, hints, now| {
+        let cache = SpecFacts { profile: Profile::Cache, ..*spec };
+        step(&cache, seen, hints, now)
+    },
+    replicas_are_not_detached: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        effects.retain(|effect| !matches!(effect.verb, Verb::Detach { .. }));
+    }),
+    guards_forget_silence: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.silent = None),
+    guards_forget_who_is_foremost: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.foremost = false),
+    a_silent_primary_is_recorded_as_dead: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
+        for effect in effects.iter_mut().filter(|e| e.reason == Reason::SilentPrimarySucceeded) {
+            if let Verb::RecordPrimary { record, .. } = &mut effect.verb {
+                record.planned = false;
+            }
+        }
+    }),
     the_marker_is_not_written: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
         effects.retain(|effect| !matches!(effect.verb, Verb::MarkPrimaryDown { .. }));
     }),
@@ -301,6 +352,28 @@ fn guarded(
     but(spec, seen, hints, now, |effects| {
         each_guard(effects, change)
     })
+}
+
+/// Decides on changed facts, with changed guards.
+fn but_on(
+    spec: &SpecFacts,
+    seen: &Observation,
+    hints: &Hints,
+    now: Tick,
+    change: impl FnOnce(&mut Observation),
+    forget: impl Fn(&mut Guard),
+) -> Decision {
+    let mut decision = on(spec, seen, hints, now, change);
+    each_guard(&mut decision.effects, forget);
+    decision
+}
+
+/// Changes what is known of the pod of the recorded primary.
+fn silent_primary(seen: &mut Observation, change: impl FnOnce(&mut PodFacts)) {
+    let primary = seen.record.map(|record| record.pod.index());
+    if let Some(pod) = primary.and_then(|n| seen.pods.get_mut(n)) {
+        change(pod);
+    }
 }
 
 fn each_guard(effects: &mut Effects, change: impl Fn(&mut Guard)) {

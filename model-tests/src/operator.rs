@@ -11,6 +11,7 @@ use wellcake_core::facts::{
     Tick, Upstream, Volume,
 };
 use wellcake_core::limits;
+use wellcake_core::reasons::Reason;
 
 use crate::history::Data;
 use crate::invariants::{self, Violation};
@@ -203,7 +204,9 @@ impl World {
                 link: match process.unlinked_at {
                     _ if process.linked => Link::Up,
                     Some(at) => Link::Down {
-                        seconds: u32::try_from(self.now.since(at).0 / 1000).unwrap_or(u32::MAX),
+                        // The server subtracts whole seconds: it may say up to one more than it was.
+                        seconds: u32::try_from(self.now.since(at).0.div_ceil(1000))
+                            .unwrap_or(u32::MAX),
                     },
                     None => Link::Never,
                 },
@@ -223,6 +226,7 @@ impl World {
             loading: false,
             keys: u32::try_from(process.data.log.len()).unwrap_or(u32::MAX),
             uptime: u32::try_from(self.now.since(process.started).0 / 1000).unwrap_or(u32::MAX),
+            needs_replica: process.needs_replica,
         }
     }
 
@@ -464,8 +468,10 @@ impl World {
             | Verb::PauseWrites { pod }
             | Verb::ResumeWrites { pod }
             | Verb::AwaitCopy { pod, .. }
+            | Verb::Detach { pod }
+            | Verb::NeedReplica { pod, .. }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
-            Verb::Evict { pod } => self.evict(pod, effect),
+            Verb::Evict { pod } => self.evict(o, pod, effect),
             Verb::ScaleIn { to } => self.scale_in(o, to),
             Verb::CreateCredentials
             | Verb::Apply(_)
@@ -510,10 +516,19 @@ impl World {
         match effect.verb {
             Verb::Promote { .. } => {
                 let epoch = effect.guard.epoch.map_or(0, |epoch| epoch.0);
-                invariants::before_promotion(self, o, (n, uid), epoch)?;
+                let silent = effect.guard.silent.map(|(_, uid)| uid);
+                invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
+                if effect.reason == Reason::PrimaryGone
+                    && let Some(before) = seen.record.and_then(|record| record.served)
+                {
+                    invariants::silence::nobody_follows(self, o, before.pod_uid)?;
+                }
                 invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
                 self.promote(uid, epoch);
                 invariants::charge_losses(self, uid);
+                if let Some(silent) = silent {
+                    self.leave_behind(silent);
+                }
             }
             Verb::Follow { primary, .. } => {
                 let of = seen
@@ -531,6 +546,12 @@ impl World {
                 }
             }
             Verb::StepDown { .. } => self.step_down(uid),
+            Verb::Detach { .. } => self.detach(uid),
+            Verb::NeedReplica { needed, .. } => {
+                if let Some(process) = self.process_of(uid) {
+                    process.needs_replica = needed;
+                }
+            }
             Verb::Open { .. } => {
                 if let Some(process) = self.process_of(uid) {
                     process.port = Port::Client;

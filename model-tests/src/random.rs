@@ -37,7 +37,7 @@ impl Numbers {
 }
 
 /// Kinds of faults and of people's wishes.
-const KINDS: u64 = 15;
+const KINDS: u64 = 16;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,11 +205,15 @@ fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
         85..=86 => Action::Recreate(n),
         87 if world.pods.get(n).is_some_and(|pod| pod.terminating) => Action::Delete(n),
         87 => Action::Recreate(n),
+        88 if numbers.below(2) == 0 => Action::Snapshot(n),
         88 => Action::Report(n),
-        89 => Action::Snapshot(n),
+        89 => Action::Stretch([4, 9, 16, 31][numbers.index(4)]),
         90 => mend(world, n, numbers),
         91 => Action::Elect(numbers.index(2)),
-        _ => fault(n, o, numbers, swarm),
+        _ => {
+            let lead = world.api.record.map(|record| record.pod.index());
+            fault((n, lead), o, numbers, swarm)
+        }
     }
 }
 
@@ -223,7 +227,7 @@ fn mend(world: &World, n: usize, numbers: &mut Numbers) -> Action {
     }
 }
 
-fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
+fn fault((n, lead): (usize, Option<usize>), o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
     let kind = numbers.below(KINDS);
     if swarm & (1 << kind) == 0 {
         return Action::Replicate(n);
@@ -243,6 +247,9 @@ fn fault(n: usize, o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
         12 if numbers.below(4) == 0 => Action::Change,
         13 if numbers.below(4) == 0 => Action::Resize(n + 1),
         14 if numbers.below(4) == 0 => Action::Hibernate(true),
+        // What is said of a silent primary needs it to be silent for long, and the others not to be.
+        15 if numbers.below(3) == 0 => Action::Isolate(lead.unwrap_or(n)),
+        15 if numbers.below(2) == 0 => Action::Freeze(lead.unwrap_or(n)),
         _ => Action::Poll {
             operator: o,
             pod: n,

@@ -8,6 +8,9 @@ use crate::world::{Ack, Disk, World};
 
 /// `repl-timeout`: how long a link survives a server that says nothing.
 const REPL_TIMEOUT: Millis = Millis(15_000);
+/// How long a server with `min-replicas-to-write` takes writes after the last acknowledgement at most: `min-replicas-max-lag 10`,
+/// kept in whole seconds and looked at once a second (`replication.c: refreshGoodReplicasCount`).
+pub const REPLICA_LAG: Millis = Millis(12_000);
 
 impl World {
     /// A moment of replication of one pod: connects, starts or ends a full copy, receives the stream, or notices that the
@@ -93,6 +96,25 @@ impl World {
         if aof {
             pod.disk = Some(process.data.clone());
         }
+        let upstream = process.upstream;
+        self.acknowledge(upstream);
+    }
+
+    /// A replica's `REPLCONF ACK` reaches the server at an address.
+    fn acknowledge(&mut self, addr: Option<u16>) {
+        let now = self.now;
+        let uid = self
+            .pods
+            .iter()
+            .find(|pod| pod.exists && Some(pod.addr) == addr)
+            .map(|pod| pod.uid)
+            .or_else(|| {
+                let mut gone = self.zombies.iter();
+                gone.find(|z| Some(z.addr) == addr).map(|z| z.uid)
+            });
+        if let Some(process) = uid.and_then(|uid| self.process_of(uid)) {
+            process.acknowledged = Some(now);
+        }
     }
 
     fn unlink(&mut self, n: usize) {
@@ -122,6 +144,20 @@ impl World {
             process.syncing = false;
             process.data.promote(replid);
             process.epoch = epoch;
+            let run = process.run;
+            self.left_behind.remove(&run);
+        }
+    }
+
+    /// `REPLICAOF` the address of nobody, of a replica: it counts the time without a link from 0.
+    pub fn detach(&mut self, uid: PodUid) {
+        let now = self.now;
+        if let Some(process) = self.process_of(uid).filter(|p| p.upstream.is_some()) {
+            let known = process.linked || process.unlinked_at.is_some();
+            process.upstream = None;
+            process.linked = false;
+            process.syncing = false;
+            process.unlinked_at = known.then_some(now);
         }
     }
 
@@ -183,6 +219,11 @@ impl World {
                 });
                 if aof {
                     pod.disk = Some(process.data.clone());
+                }
+                if self.left_behind.contains_key(&run) {
+                    // The price of a promotion on silence: another leads, and what this one takes is lost.
+                    self.forfeited.insert(write);
+                    self.zombie_writes += 1;
                 }
             }
         }

@@ -10,6 +10,7 @@ use wellcake_crds::v1beta1::{Profile, Topology};
 
 use crate::history::{Data, Write};
 use crate::operator::Operator;
+use crate::servers::REPLICA_LAG;
 
 /// How data outlives a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,6 +50,10 @@ pub struct Process {
     pub started: Tick,
     /// Epoch of the record under which it was promoted.
     pub epoch: u32,
+    /// Whether it takes writes only while a replica acknowledges.
+    pub needs_replica: bool,
+    /// When a replica acknowledged last.
+    pub acknowledged: Option<Tick>,
 }
 
 impl Process {
@@ -59,7 +64,14 @@ impl Process {
 
     /// Whether it would acknowledge a write now.
     pub fn acks(&self, now: Tick) -> bool {
-        self.serves() && self.paused_until.is_none_or(|until| now >= until)
+        let paused = self.paused_until.is_some_and(|until| now < until);
+        self.serves() && !paused && !self.has_stopped(now)
+    }
+
+    /// Whether it takes no writes for want of a replica.
+    pub fn has_stopped(&self, now: Tick) -> bool {
+        let in_time = |at| now.since(at) <= REPLICA_LAG;
+        self.needs_replica && !self.acknowledged.is_some_and(in_time)
     }
 }
 
@@ -170,6 +182,11 @@ pub struct World {
     pub acks: Vec<Ack>,
     /// Writes that an earlier promotion could not save; every one is charged to the faults before it.
     pub forfeited: BTreeSet<Write>,
+    /// Primaries that were left behind alive when another was promoted on their silence, and whether each was to have stopped by
+    /// itself.
+    pub left_behind: BTreeMap<RunId, bool>,
+    /// Writes that such a primary acknowledged afterwards.
+    pub zombie_writes: u32,
     /// Pod that was promoted in each epoch.
     pub promoted: BTreeMap<u32, PodUid>,
     /// Last number given to any identity.
@@ -200,6 +217,8 @@ impl World {
             connection: None,
             acks: Vec::new(),
             forfeited: BTreeSet::new(),
+            left_behind: BTreeMap::new(),
+            zombie_writes: 0,
             promoted: BTreeMap::new(),
             last_id: 0,
             template: 0,
@@ -261,6 +280,8 @@ impl World {
             data,
             started: self.now,
             epoch: 0,
+            needs_replica: false,
+            acknowledged: None,
         }
     }
 
@@ -337,6 +358,8 @@ fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
             claims: disk != Disk::None,
             saves_at_end: disk != Disk::None,
         },
+        needs_replica: profile == Profile::Durable,
+        replica_lag: 10,
         unserved: None,
         promote: None,
         failover: None,

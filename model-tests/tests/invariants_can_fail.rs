@@ -77,7 +77,7 @@ fn s3_sees_an_empty_restarted_server_win() {
         world.apply(action, step).expect("a fault");
     }
     assert_eq!(
-        name(before_promotion(&world, 0, pod(&world, 0), 2)),
+        name(before_promotion(&world, 0, pod(&world, 0), 2, None)),
         "S3 empty never wins"
     );
 }
@@ -86,7 +86,7 @@ fn s3_sees_an_empty_restarted_server_win() {
 fn s5_sees_a_promotion_beside_a_primary_that_lives() {
     let world = at_rest();
     assert_eq!(
-        name(before_promotion(&world, 0, pod(&world, 1), 2)),
+        name(before_promotion(&world, 0, pod(&world, 1), 2, None)),
         "S5 death is proven"
     );
 }
@@ -102,10 +102,10 @@ fn s5_sees_a_better_copy_passed_over() {
     let run = world.process(2).expect("runs").run;
     world.operators[0].sight[2] = Some((run, true));
     assert_eq!(
-        name(before_promotion(&world, 0, pod(&world, 1), 2)),
+        name(before_promotion(&world, 0, pod(&world, 1), 2, None)),
         "S5 the best copy wins"
     );
-    assert!(before_promotion(&world, 0, pod(&world, 2), 2).is_ok());
+    assert!(before_promotion(&world, 0, pod(&world, 2), 2, None).is_ok());
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn s12_sees_two_pods_promoted_under_one_epoch() {
     let mut world = at_rest();
     world.apply(Action::Kill(0), step).expect("a fault");
     assert_eq!(
-        name(before_promotion(&world, 0, pod(&world, 1), 1)),
+        name(before_promotion(&world, 0, pod(&world, 1), 1, None)),
         "S12 one promotion at a time"
     );
 }

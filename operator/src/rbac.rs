@@ -69,7 +69,9 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         | Kind::PauseWrites
         | Kind::ResumeWrites
         | Kind::AwaitCopy
-        | Kind::CloseClients => vec![],
+        | Kind::CloseClients
+        | Kind::Detach
+        | Kind::NeedReplica => vec![],
     }
 }
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::facts::{Epoch, Observation, Offset, Ordinal, PodUid, Role, RunId, Tick};
+use crate::facts::{
+    Epoch, Fresh, Known, Observation, Offset, Ordinal, PodUid, Reachability, Role, RunId, Tick,
+};
 use crate::limits;
 
 /// What a server may hold.
@@ -90,6 +92,10 @@ pub struct Guard {
     pub absent: Held,
     /// Which pods must be in sync.
     pub in_sync: InSync,
+    /// A pod with its uid: a primary that did not answer. It must not have, and no server may have a link to it again.
+    pub silent: Option<(Ordinal, PodUid)>,
+    /// No other server may be seen to hold more of the history of the first pod's.
+    pub foremost: bool,
 }
 
 /// Which part of a guard does not hold any more.
@@ -128,6 +134,9 @@ pub enum GuardFailure {
     /// Another server holds data.
     #[error("another server was seen to hold data meanwhile")]
     Data,
+    /// The primary that was silent lives.
+    #[error("the primary that was silent has answered, or has a replica again")]
+    Silent,
     /// The leadership under which the effect was planned is over.
     #[error("this operator is not the leader any more")]
     Leadership,
@@ -147,6 +156,8 @@ impl Guard {
         before: None,
         absent: Held::Nothing,
         in_sync: InSync::NotAsked,
+        silent: None,
+        foremost: false,
     };
 
     /// Checks every part against what is known now.
@@ -174,6 +185,12 @@ impl Guard {
                 return Err(GuardFailure::Primary);
             }
             _ => {}
+        }
+        if self.silent.is_some_and(|of| !is_silent(of, seen, now)) {
+            return Err(GuardFailure::Silent);
+        }
+        if self.foremost && self.pod.is_some_and(|(own, _)| is_passed(own, seen, now)) {
+            return Err(GuardFailure::Data);
         }
         self.check_handover(seen, now)
     }
@@ -232,6 +249,39 @@ impl Guard {
         }
         Ok(())
     }
+}
+
+/// Whether nothing was heard of a primary for as long as it takes to plan on that, and nobody seen to have a link to it.
+fn is_silent((ordinal, uid): (Ordinal, PodUid), seen: &Observation, now: Tick) -> bool {
+    let unheard = seen.pod(ordinal).is_some_and(|pod| {
+        let tried = |reach: Reachability| {
+            let recent = |at| now.since(at) <= limits::FACT_AGE;
+            let failed = match reach.fresh {
+                Fresh::Refused { at } | Fresh::TimedOut { at } => recent(at),
+                Fresh::NotTried => false,
+            };
+            failed && reach.pod_uid == uid
+        };
+        let for_long = matches!(pod.server, Known::Maybe { since, .. }
+            if now.since(since) >= limits::SILENT_ASKING);
+        for_long && pod.reach.is_some_and(tried)
+    });
+    let linked = seen
+        .ordinals()
+        .filter_map(|(other, _)| seen.server(other, now, limits::FACT_AGE))
+        .any(|server| server.is_linked_to(ordinal));
+    unheard && !linked
+}
+
+/// Whether another server holds more of the same history.
+fn is_passed(own: Ordinal, seen: &Observation, now: Tick) -> bool {
+    let others = seen.ordinals().filter(|(ordinal, _)| *ordinal != own);
+    let server = seen.server(own, now, limits::DESTRUCTIVE_AGE);
+    server.is_none_or(|server| {
+        others
+            .filter_map(|(other, _)| seen.server(other, now, limits::FACT_AGE))
+            .any(|other| other.replid == server.replid && other.offset > server.offset)
+    })
 }
 
 fn is_pod(seen: &Observation, ordinal: Ordinal, uid: PodUid) -> bool {

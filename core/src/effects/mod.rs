@@ -129,6 +129,19 @@ pub enum Verb {
         /// The pod.
         pod: Ordinal,
     },
+    /// `REPLICAOF` the address of nobody, of a replica without a link: its acknowledgements shall not let the primary that it
+    /// followed take writes again.
+    Detach {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// `CONFIG SET min-replicas-to-write`, 1 or 0.
+    NeedReplica {
+        /// The pod.
+        pod: Ordinal,
+        /// Whether it shall take writes only while a replica acknowledges.
+        needed: bool,
+    },
 }
 
 /// The kinds of effects, for metrics, permissions and generated references.
@@ -172,11 +185,15 @@ pub enum Kind {
     ScaleIn,
     /// [`Verb::GrowVolume`].
     GrowVolume,
+    /// [`Verb::Detach`].
+    Detach,
+    /// [`Verb::NeedReplica`].
+    NeedReplica,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -196,6 +213,8 @@ impl Kind {
         Self::Evict,
         Self::ScaleIn,
         Self::GrowVolume,
+        Self::Detach,
+        Self::NeedReplica,
     ];
 
     /// Name in metrics and traces.
@@ -220,6 +239,8 @@ impl Kind {
             Self::Evict => "evict",
             Self::ScaleIn => "scale_in",
             Self::GrowVolume => "grow_volume",
+            Self::Detach => "detach",
+            Self::NeedReplica => "need_replica",
         }
     }
 }
@@ -267,6 +288,8 @@ impl Verb {
             Self::Evict { .. } => Kind::Evict,
             Self::ScaleIn { .. } => Kind::ScaleIn,
             Self::GrowVolume { .. } => Kind::GrowVolume,
+            Self::Detach { .. } => Kind::Detach,
+            Self::NeedReplica { .. } => Kind::NeedReplica,
         }
     }
 
@@ -278,7 +301,9 @@ impl Verb {
             | Self::PauseWrites { .. }
             | Self::CloseClients { .. }
             | Self::Evict { .. }
-            | Self::ScaleIn { .. } => Danger::Disruptive,
+            | Self::ScaleIn { .. }
+            | Self::Detach { .. }
+            | Self::NeedReplica { .. } => Danger::Disruptive,
             Self::Follow { .. } => Danger::Destructive,
             _ => Danger::Free,
         }

@@ -101,6 +101,11 @@ pub struct SpecFacts {
     pub pods: u8,
     /// Persistence.
     pub persistence: Persistence,
+    /// Whether the operator sets `min-replicas-to-write`: profile Durable, and `spec.config` does not set it.
+    pub needs_replica: bool,
+    /// `min-replicas-max-lag` in seconds: how long a server with `min-replicas-to-write` takes writes after the last
+    /// acknowledgement of a replica.
+    pub replica_lag: u32,
     /// The first field that is not served, if any.
     pub unserved: Option<Unserved>,
     /// An order to promote.

@@ -81,6 +81,9 @@ pub struct ServerFacts {
     pub keys: u32,
     /// Seconds since the process started (`uptime_in_seconds`), saturating.
     pub uptime: u32,
+    /// Whether it takes writes, as a primary, only while a replica acknowledges: `min-replicas-to-write` and
+    /// `min-replicas-max-lag` are above 0. Without an acknowledgement it stops by itself ([`super::SpecFacts::replica_lag`]).
+    pub needs_replica: bool,
 }
 
 impl ServerFacts {
@@ -109,6 +112,18 @@ impl ServerFacts {
     /// Whether some server feeds it: one whose client port is open, since nobody is fed by a server behind the fence.
     pub const fn is_fed(&self) -> bool {
         matches!(self.role, Role::Replica { link: Link::Up, .. })
+    }
+
+    /// Whether it has a link to the present pod of this ordinal.
+    pub const fn is_linked_to(&self, primary: Ordinal) -> bool {
+        match self.role {
+            Role::Replica {
+                upstream: Upstream::Pod(of),
+                link: Link::Up,
+                ..
+            } => of.0 == primary.0,
+            _ => false,
+        }
     }
 
     /// Whether this is a synced replica of `primary` with its link up.

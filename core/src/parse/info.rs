@@ -42,6 +42,9 @@ pub struct Info {
     pub async_loading: bool,
     /// Keys in all databases.
     pub keys: u64,
+    /// `min_slaves_good_slaves`: replicas that acknowledged lately. The line is there only while `min-replicas-to-write` and
+    /// `min-replicas-max-lag` are both above 0 (`replication.c: genValkeyInfoString`).
+    pub good_replicas: Option<u64>,
     /// Replicas that are connected to it.
     pub replicas: Vec<ReplicaInfo>,
 }
@@ -110,6 +113,7 @@ impl Info {
             loading: fields.flag("loading"),
             async_loading: fields.flag("async_loading"),
             keys: fields.keys(),
+            good_replicas: fields.count("min_slaves_good_slaves"),
             replicas: fields.replicas(),
         })
     }

@@ -1,7 +1,7 @@
 //! The ValkeyCluster as facts.
 
 use wellcake_crds::names::ClusterName;
-use wellcake_crds::v1beta1::{StorageMedium, Topology, ValkeyCluster, ValkeyClusterSpec};
+use wellcake_crds::v1beta1::{Profile, StorageMedium, Topology, ValkeyCluster, ValkeyClusterSpec};
 use wellcake_crds::{annotations, defaults};
 
 use super::pod::ordinal;
@@ -30,6 +30,8 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
             saves_at_end: storage.mode.has_aof()
                 || (storage.mode.has_rdb() && has_save_points(spec)),
         },
+        needs_replica: needs_replica(spec),
+        replica_lag: replica_lag(spec),
         unserved: unserved(spec),
         promote: promote_order(cluster),
         failover: failover_token(cluster).map(|_| failover_target(cluster)),
@@ -46,6 +48,22 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
 fn has_save_points(spec: &ValkeyClusterSpec) -> bool {
     let given = spec.config.get("save").map(|points| points.trim());
     !matches!(given, Some("" | "\"\"" | "''"))
+}
+
+/// Whether a primary is to take writes only while a replica acknowledges. Who sets the directive decides for himself.
+fn needs_replica(spec: &ValkeyClusterSpec) -> bool {
+    spec.topology == Topology::Replication
+        && spec.profile == Profile::Durable
+        && !spec.config.contains_key("min-replicas-to-write")
+}
+
+/// `min-replicas-max-lag`. One that cannot be read is taken for the longest: nothing is promoted early because of it.
+fn replica_lag(spec: &ValkeyClusterSpec) -> u32 {
+    spec.config
+        .get("min-replicas-max-lag")
+        .map_or(limits::REPLICA_LAG_SECONDS, |lag| {
+            lag.trim().parse().unwrap_or(u32::MAX)
+        })
 }
 
 /// The field of a spec that is not served and whose neglect would harm most: what would lay data or passwords open comes

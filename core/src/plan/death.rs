@@ -98,8 +98,7 @@ fn proof_of_end(
     // connections were closed, or nobody listens at its address any more. A replica with its link up knows better.
     let reported =
         object.is_some_and(|object| matches!(object.container, Container::Terminated { .. }));
-    let silent = reach.is_none_or(|reach| closed.is_none() && !is_refused(reach));
-    if reported && !silent && witnesses.linked == 0 {
+    if reported && reach.is_some_and(tells_of_an_end) && witnesses.linked == 0 {
         return Some(Reason::PrimaryDied);
     }
     if reach.is_some_and(is_closed_and_refused) && witnesses.all_lost_it() {
@@ -109,7 +108,7 @@ fn proof_of_end(
     let long = seen
         .primary_down_since
         .is_some_and(|since| now.since(since) >= limits::GONE_SILENCE);
-    (gone && long && witnesses.majority_lost_it_long_ago()).then_some(Reason::PrimaryGone)
+    (gone && long && witnesses.all_lost_it_long_ago()).then_some(Reason::PrimaryGone)
 }
 
 /// What the network says of the primary's address.
@@ -134,8 +133,15 @@ const fn closed_at(reach: &Reachability) -> Option<Tick> {
     }
 }
 
-const fn is_refused(reach: &Reachability) -> bool {
-    matches!(reach.fresh, Fresh::Refused { .. })
+/// Whether the network agrees with a report that a process ended: nobody listens, or the connection was closed and nothing
+/// was silent since. A silence after that may be of a later process.
+pub const fn tells_of_an_end(reach: &Reachability) -> bool {
+    match (reach.kept, reach.fresh) {
+        (_, Fresh::Refused { .. }) => true,
+        (Kept::Closed { at: closed }, Fresh::TimedOut { at: silent }) => silent.0 < closed.0,
+        (Kept::Closed { .. }, Fresh::NotTried) => true,
+        _ => false,
+    }
 }
 
 /// Whether the primary closed its connection and then refused another one.
@@ -281,13 +287,13 @@ impl Witnesses {
         self.lost > 0 && self.lost.saturating_add(self.dead) >= self.asked
     }
 
-    /// No visible replica has a link, and of those that may have one a majority has been without for as long as is asked.
+    /// All that may have a link have been without for as long as is asked: one that is not seen may be on the primary's side.
     /// Whoever ended, just began or stepped down has none; if that is everybody, nobody can tell.
-    const fn majority_lost_it_long_ago(&self) -> bool {
+    const fn all_lost_it_long_ago(&self) -> bool {
         let without = self.dead.saturating_add(self.never);
         let may_have = self.asked.saturating_sub(without);
         let told = self.lost_long > 0 || (may_have == 0 && self.never > 0);
-        self.linked == 0 && told && self.lost_long.saturating_mul(2) >= may_have
+        self.linked == 0 && told && self.lost_long >= may_have
     }
 }
 

@@ -370,7 +370,9 @@ pub const fn is_ahead(before: &ServerFacts, copy: &ServerFacts) -> bool {
 }
 
 fn is_late(known: &Known<ServerFacts>, now: Tick) -> bool {
-    known.last().is_some() && known.fresh(now, limits::DESTRUCTIVE_AGE).is_none()
+    // One that was a primary to the end was succeeded on its silence: whoever sees it again demotes it.
+    let stepped_down = known.last().is_some_and(|last| last.role != Role::Primary);
+    stepped_down && known.fresh(now, limits::DESTRUCTIVE_AGE).is_none()
 }
 
 /// Whether the server of a pod has ended, as far as the network and the kubelet tell.

@@ -3,6 +3,8 @@
 //! * [`provision`]: objects of Kubernetes;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
 //! * [`hibernation`]: no pods at all;
+//! * [`silence`]: whether one that is silent although its pod exists is succeeded;
+//! * [`self_stop`]: a Durable primary that is cut off stops by itself;
 //! * [`election`]: who leads when it does not serve;
 //! * [`handover`]: a primary that is alive gives the lead to a replica;
 //! * [`replication`]: what follows from who leads: roles, ports, routes, labels;
@@ -17,6 +19,8 @@ mod provision;
 mod replication;
 mod rollout;
 mod scale;
+mod self_stop;
+mod silence;
 
 use wellcake_crds::v1beta1::Topology;
 

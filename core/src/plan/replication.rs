@@ -10,7 +10,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::{handover, hibernation, rollout, scale};
+use super::{handover, hibernation, rollout, scale, self_stop, silence};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -38,7 +38,7 @@ pub fn plan(
         PrimaryState::Serving => {
             refuse_order(spec, &record, decision);
             if !handover::plan(spec, seen, hints, &record, now, decision) {
-                keep(seen, &record, now, decision);
+                keep(spec, seen, &record, now, decision);
                 if !rollout::pauses(hints, now, decision) {
                     change(spec, seen, &record, now, decision);
                 }
@@ -151,7 +151,7 @@ fn mark_outage(state: PrimaryState, seen: &Observation, record: &Record, decisio
     }
 }
 
-fn any_copy(seen: &Observation, beside: Ordinal, now: Tick) -> bool {
+pub fn any_copy(seen: &Observation, beside: Ordinal, now: Tick) -> bool {
     seen.ordinals().any(|(ordinal, _)| {
         ordinal != beside
             && seen
@@ -167,7 +167,7 @@ struct Silence {
     gone: bool,
 }
 
-/// Silence is no proof. A primary whose pod is gone ends after 20 seconds of it; a running one is left alone.
+/// Silence is no proof. A primary whose pod is gone ends after 20 seconds of it; of a running one the evidence is weighed.
 fn silent(
     spec: &SpecFacts,
     seen: &Observation,
@@ -192,6 +192,10 @@ fn silent(
         obey(verdict, seen, now, decision);
         return;
     }
+    if !gone && long {
+        silence::plan(spec, seen, record, &primary, now, decision);
+        return;
+    }
     let bound = if gone {
         limits::GONE_SILENCE
     } else {
@@ -213,7 +217,7 @@ fn silent(
 }
 
 /// Turns a verdict into effects or a note.
-fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision) {
+pub fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision) {
     match verdict {
         Verdict::Leads(pod, reason) => lead(pod, reason, None, seen, now, decision),
         Verdict::Wait(reason, pod, wake) => {
@@ -228,7 +232,7 @@ fn obey(verdict: Verdict, seen: &Observation, now: Tick, decision: &mut Decision
 
 /// Records the new primary and promotes it. What follows (the history that it begins, its port, traffic, the other copies)
 /// is decided on what is seen after that.
-fn lead(
+pub fn lead(
     ordinal: Ordinal,
     reason: Reason,
     serves: Option<Order>,
@@ -345,7 +349,7 @@ fn record_history(record: &Record, primary: &ServerFacts, guard: Guard, decision
 }
 
 /// Upkeep around a primary that serves.
-fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision) {
+fn keep(spec: &SpecFacts, seen: &Observation, record: &Record, now: Tick, decision: &mut Decision) {
     if seen.is_gone(record.pod, record.pod_uid) {
         // No Service leads to it and no replica shall be led to it any more.
         decision.wait(Reason::WaitingForPrimaryPod, Some(record.pod));
@@ -365,8 +369,10 @@ fn keep(seen: &Observation, record: &Record, now: Tick, decision: &mut Decision)
     demote_others(seen, leader, record.epoch, now, decision);
     record_history(record, primary, guard, decision);
     route(seen, record.pod, guard, decision);
+    self_stop::disarm(spec, seen, record, primary, guard, now, decision);
     attach_replicas(seen, leader, record.epoch, now, decision);
     handover::see_through(seen, record, primary, guard, now, decision);
+    self_stop::arm(spec, seen, record, primary, guard, now, decision);
     keep_record(seen, record, decision);
     for (ordinal, uid, server) in others(seen, record.pod, now) {
         open_when_synced(ordinal, uid, server, record, primary, decision);
@@ -436,7 +442,7 @@ fn route(seen: &Observation, primary: Ordinal, guard: Guard, decision: &mut Deci
     }
 }
 
-fn others(
+pub fn others(
     seen: &Observation,
     primary: Ordinal,
     now: Tick,

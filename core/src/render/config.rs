@@ -14,6 +14,7 @@ use super::metadata::metadata;
 use super::quantity::Amount;
 use super::stateful_set::{DATA_PATH, SECRET_PATH, SHUTDOWN_SECONDS};
 use super::{ACL_KEY, CLIENT_PORT, FENCE_PORT, NOBODY, Owner, REPLICATION_CONFIG_KEY};
+use crate::limits;
 
 /// Key of valkey.conf in its ConfigMap, and name of the file.
 pub const CONFIG_KEY: &str = "valkey.conf";
@@ -117,7 +118,10 @@ fn replication(spec: &ValkeyClusterSpec, mode: StorageMode) -> Vec<(&'static str
         ("repl-diskless-sync-delay", "0".to_owned()),
         // A replica that is sent to an address which does not answer gives up after this long; the default is 60.
         ("repl-timeout", "15".to_owned()),
-        ("min-replicas-max-lag", "10".to_owned()),
+        (
+            "min-replicas-max-lag",
+            limits::REPLICA_LAG_SECONDS.to_string(),
+        ),
     ];
     if mode == StorageMode::None {
         // A snapshot that only served a replica's copy must not be loaded at the next start.

@@ -21,4 +21,6 @@ mod provisioning;
 mod rolling;
 mod routing;
 mod scaling;
+mod self_stop;
+mod silence;
 mod told;

@@ -31,6 +31,8 @@ pub fn cache() -> SpecFacts {
             claims: true,
             saves_at_end: false,
         },
+        needs_replica: false,
+        replica_lag: 10,
         unserved: None,
         promote: None,
         failover: None,
@@ -88,6 +90,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         loading: false,
         keys: 0,
         uptime: 1,
+        needs_replica: false,
     }
 }
 

@@ -104,12 +104,12 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
         offset(),
         prop::bool::weighted(0.15),
         prop_oneof![2 => Just(0u32), 3 => 1u32..100, 1 => any::<u32>()],
-        prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
+        (prop_oneof![3 => 0u32..40, 1 => any::<u32>()], any::<bool>()),
     );
     (identity, data).prop_map(
         |(
             (pod_uid, (run, age), port, role),
-            (replid, (replid2, replid2_until), offset, loading, keys, uptime),
+            (replid, (replid2, replid2_until), offset, loading, keys, (uptime, needs_replica)),
         )| {
             ServerFacts {
                 pod_uid,
@@ -124,6 +124,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 loading,
                 keys,
                 uptime,
+                needs_replica,
             }
         },
     )
@@ -225,7 +226,7 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
         prop_oneof![12 => Just(Topology::Replication), 1 => Just(Topology::Standalone), 1 => Just(Topology::Cluster)],
         prop_oneof![Just(Profile::Cache), Just(Profile::Durable)],
         prop_oneof![1 => Just(1u8), 1 => Just(2u8), 4 => Just(3u8), 1 => 0u8..7],
-        (any::<bool>(), any::<bool>(), any::<bool>()),
+        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()),
     );
     let asked = (
         option::weighted(0.05, Just(Unserved::Tls)),
@@ -249,7 +250,7 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
     );
     (shape, asked).prop_map(
         |(
-            (topology, profile, pods, (aof, rdb, claims)),
+            (topology, profile, pods, (aof, rdb, claims, needs_replica)),
             (unserved, promote, (requests, failover), deleting),
         )| {
             SpecFacts {
@@ -263,6 +264,8 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                     claims,
                     saves_at_end: aof || rdb,
                 },
+                needs_replica: needs_replica && profile == Profile::Durable,
+                replica_lag: 10,
                 unserved,
                 promote,
                 failover: failover.filter(|_| requests),
@@ -429,6 +432,8 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
             claims: true,
             saves_at_end: durable,
         },
+        needs_replica: durable,
+        replica_lag: 10,
         unserved: None,
         promote: None,
         failover: None,
@@ -465,7 +470,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
             primary_offset: Some(offset),
             objects,
             pods: (0..pods)
-                .map(|n| steady_pod(n, leader, offset, at(n)))
+                .map(|n| steady_pod(n, leader, offset, at(n), durable && pods > 1))
                 .collect(),
             former: Default::default(),
             rival: false,
@@ -473,7 +478,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
     }
 }
 
-fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
+fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: bool) -> PodFacts {
     let leads = n == leader.0;
     let uid = PodUid(u16::from(n));
     PodFacts {
@@ -524,6 +529,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick) -> PodFacts {
                 loading: false,
                 keys: 10,
                 uptime: 1_000,
+                needs_replica: leads && needs_replica,
             },
         ),
         reach: Some(Reachability {

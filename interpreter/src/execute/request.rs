@@ -147,6 +147,10 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
         Verb::SetLabel { pod, label } => set_label(pod, label, view, look),
         Verb::Promote { pod } => valkey(effect, pod, Command::Promote, view, look),
         Verb::StepDown { pod } => valkey(effect, pod, Command::StepDown, view, look),
+        Verb::Detach { pod } => valkey(effect, pod, Command::StepDown, view, look),
+        Verb::NeedReplica { pod, needed } => {
+            valkey(effect, pod, Command::NeedReplica(needed), view, look)
+        }
         Verb::Open { pod } => valkey(effect, pod, Command::Open, view, look),
         Verb::CloseClients { pod } => valkey(effect, pod, Command::CloseClients, view, look),
         Verb::PauseWrites { pod } => valkey(effect, pod, Command::PauseWrites, view, look),

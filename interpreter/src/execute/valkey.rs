@@ -31,6 +31,8 @@ pub enum Command {
     ResumeWrites,
     /// Nothing but a look, until it has come this far: [`CATCH_UP_PAUSE`] between two looks.
     Await(u64),
+    /// `CONFIG SET min-replicas-to-write`, 1 or 0.
+    NeedReplica(bool),
     /// `CLIENT KILL TYPE normal`.
     CloseClients,
 }
@@ -68,6 +70,7 @@ async fn order(
         Command::Follow(primary) => connection.follow(primary).await,
         Command::StepDown => connection.step_down().await,
         Command::Open => connection.open().await,
+        Command::NeedReplica(needed) => connection.need_replica(needed).await,
         Command::PauseWrites => {
             let time = Duration::from_millis(limits::HANDOVER_PAUSE.0);
             connection.pause_writes(time).await

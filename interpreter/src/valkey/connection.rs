@@ -256,6 +256,15 @@ impl Connection {
             .await
     }
 
+    /// Has the server take writes, as a primary, only while a replica acknowledges, or always.
+    pub async fn need_replica(&mut self, needed: bool) -> Result<(), Failure> {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET")
+            .arg("min-replicas-to-write")
+            .arg(u8::from(needed));
+        self.send(&set).await
+    }
+
     /// Has the server take no writes for a time, and hold them back meanwhile.
     pub async fn pause_writes(&mut self, time: Duration) -> Result<(), Failure> {
         let mut pause = redis::cmd("CLIENT");
