@@ -31,6 +31,8 @@ pub const SILENT_LINK_SECONDS: u32 = 3;
 pub const SILENT_ASKING: Millis = Millis(3_000);
 /// `min-replicas-max-lag` where `spec.config` names none.
 pub const REPLICA_LAG_SECONDS: u32 = 10;
+/// How old the last acknowledgement of a replica may be for its primary to be set to need one. Replicas acknowledge once a second.
+pub const ACKNOWLEDGED_SECONDS: u64 = 3;
 /// How much longer than `min-replicas-max-lag` a replica must say that it has had no link before its primary surely refuses
 /// writes: both sides keep whole seconds, the primary counts who is in time once a second (`replication.c: replicationCron`), and
 /// the last acknowledgement takes a moment to arrive.

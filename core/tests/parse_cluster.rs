@@ -69,6 +69,30 @@ fn persistence_and_pods_follow_the_effective_defaults() {
 }
 
 #[test]
+fn a_durable_primary_needs_a_replica_unless_the_user_says_so_himself() {
+    let needs = |spec: Value| {
+        let facts = spec_facts(&with_spec(spec));
+        (facts.needs_replica, facts.replica_lag)
+    };
+    assert_eq!(needs(json!({})), (false, 10));
+    assert_eq!(needs(json!({ "profile": "Durable" })), (true, 10));
+    for name in [
+        "min-replicas-to-write",
+        "min-slaves-to-write",
+        "Min-Replicas-To-Write",
+    ] {
+        let spec = json!({ "profile": "Durable", "config": { name: "1" } });
+        assert_eq!(needs(spec), (false, 10), "{name}");
+    }
+    for (lag, read) in [("60", 60), (" 5 ", 5), ("soon", u32::MAX)] {
+        for name in ["min-replicas-max-lag", "min-slaves-max-lag"] {
+            let spec = json!({ "profile": "Durable", "config": { name: lag } });
+            assert_eq!(needs(spec), (true, read));
+        }
+    }
+}
+
+#[test]
 fn each_field_that_is_not_served_is_named_the_dangerous_first() {
     let s3 = json!({ "bucket": "b", "credentialsSecret": "c" });
     let table = [

@@ -186,6 +186,7 @@ fn a_server_that_needs_a_replica_to_take_writes_says_so() {
         for state in ["min-replicas", "primary-frozen-replica"] {
             let facts = facts(version, state);
             assert!(facts.needs_replica, "{version} {state}: {facts:?}");
+            assert!(facts.has_replica, "{version} {state}: {facts:?}");
         }
     }
     for version in VERSIONS {

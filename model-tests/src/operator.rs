@@ -227,7 +227,17 @@ impl World {
             keys: u32::try_from(process.data.log.len()).unwrap_or(u32::MAX),
             uptime: u32::try_from(self.now.since(process.started).0 / 1000).unwrap_or(u32::MAX),
             needs_replica: process.needs_replica,
+            has_replica: process.primary && self.is_followed(uid),
         }
+    }
+
+    /// Whether a replica has its link to the server of a pod.
+    fn is_followed(&self, uid: PodUid) -> bool {
+        let of_pod = self.pods.iter().find(|pod| pod.exists && pod.uid == uid);
+        let gone = self.zombies.iter().find(|zombie| zombie.uid == uid);
+        let addr = of_pod.map(|pod| pod.addr).or(gone.map(|z| z.addr));
+        let linked = |p: &Process| p.linked && !p.syncing && p.upstream == addr;
+        addr.is_some() && self.processes().any(|(_, process)| linked(process))
     }
 
     /// What an address means to operator `o`: the pod that has it by the operator's cache.

@@ -58,6 +58,95 @@ fn s4_sees_a_handover_to_a_copy_that_lacks_a_write() {
     assert!(lossless(Reason::PrimaryDied).is_ok());
 }
 
+/// The Durable cluster at rest, of whose silent primary the first operator has asked in vain for long.
+fn silent() -> (World, PodUid) {
+    let mut world = World::new(3, Disk::Aof, Profile::Durable);
+    settle(&mut world, step, None).expect("comes to rest");
+    let uid = world.pods[0].uid;
+    for action in [
+        Action::Isolate(0),
+        Action::Replicate(1),
+        Action::Replicate(2),
+        Action::Look(0),
+        Action::Advance(31_000),
+        Action::Look(0),
+    ] {
+        world.apply(action, step).expect("a fault");
+    }
+    (world, uid)
+}
+
+#[test]
+fn s18_sees_a_promotion_by_who_did_not_hear_the_silence() {
+    let (world, uid) = silent();
+    assert!(silence::was_asked_in_vain(&world, 0, uid).is_ok());
+    assert_eq!(
+        name(silence::was_asked_in_vain(&world, 1, uid)),
+        "S18 silence was heard by who decides"
+    );
+}
+
+#[test]
+fn s18_sees_a_replica_that_nobody_asked() {
+    let (mut world, uid) = silent();
+    assert!(silence::nobody_follows(&world, 0, uid).is_ok());
+    world.process(1).expect("runs").linked = true;
+    assert!(
+        silence::nobody_follows(&world, 0, uid).is_ok(),
+        "it was seen without"
+    );
+    world.apply(Action::Hide(1), step).expect("a fault");
+    world.apply(Action::Look(0), step).expect("looks");
+    assert_eq!(
+        name(silence::nobody_follows(&world, 0, uid)),
+        "S18 silence has witnesses"
+    );
+}
+
+#[test]
+fn s18_sees_a_durable_primary_that_goes_on() {
+    let (mut world, uid) = silent();
+    assert!(silence::has_stopped(&world, uid).is_ok());
+    world.process(0).expect("runs").needs_replica = false;
+    assert!(silence::has_stopped(&world, uid).is_err());
+    let at = Tick(world.now.0 - 11_000);
+    let process = world.process(0).expect("runs");
+    (process.needs_replica, process.acknowledged) = (true, Some(at));
+    assert_eq!(
+        name(silence::has_stopped(&world, uid)),
+        "S18 a silent Durable primary stops"
+    );
+    // A client holds on to it.
+    let run = world.process(0).expect("runs").run;
+    world.connection = Some(run);
+    world.left_behind.insert(run, true);
+    assert_eq!(
+        name(world.apply(Action::Write, step)),
+        "S18 a silent Durable primary stops"
+    );
+}
+
+#[test]
+fn s18_sees_a_copy_that_holds_more_than_the_winner() {
+    let (mut world, uid) = silent();
+    let run = world.process(0).expect("runs").run;
+    world.connection = Some(run);
+    world.process(0).expect("runs").needs_replica = false;
+    world.apply(Action::Write, step).expect("writes");
+    let (held, winner) = (
+        world.process(0).expect("runs").data.clone(),
+        world.process(2).expect("runs").clone(),
+    );
+    assert!(silence::loses_nothing_that_others_hold(&world, &winner, uid).is_ok());
+    world.process(1).expect("runs").data = held;
+    assert_eq!(
+        name(silence::loses_nothing_that_others_hold(
+            &world, &winner, uid
+        )),
+        "S18 silence costs only what one server holds"
+    );
+}
+
 #[test]
 fn s2_sees_a_full_copy_from_a_server_that_lacks_a_write() {
     let world = at_rest();

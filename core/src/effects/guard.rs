@@ -262,9 +262,12 @@ fn is_silent((ordinal, uid): (Ordinal, PodUid), seen: &Observation, now: Tick) -
             };
             failed && reach.pod_uid == uid
         };
-        let for_long = matches!(pod.server, Known::Maybe { since, .. }
-            if now.since(since) >= limits::SILENT_ASKING);
-        for_long && pod.reach.is_some_and(tried)
+        // It may have answered in between, and be silent again.
+        let long = match pod.server {
+            Known::Maybe { since, .. } => now.since(since) >= limits::SILENT_ASKING,
+            _ => false,
+        };
+        long && pod.reach.is_some_and(tried)
     });
     let linked = seen
         .ordinals()
@@ -280,6 +283,9 @@ fn is_passed(own: Ordinal, seen: &Observation, now: Tick) -> bool {
     server.is_none_or(|server| {
         others
             .filter_map(|(other, _)| seen.server(other, now, limits::FACT_AGE))
+            .filter(|other| {
+                !other.loading && !matches!(other.role, Role::Replica { syncing: true, .. })
+            })
             .any(|other| other.replid == server.replid && other.offset > server.offset)
     })
 }

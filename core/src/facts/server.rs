@@ -84,6 +84,8 @@ pub struct ServerFacts {
     /// Whether it takes writes, as a primary, only while a replica acknowledges: `min-replicas-to-write` and
     /// `min-replicas-max-lag` are above 0. Without an acknowledgement it stops by itself ([`super::SpecFacts::replica_lag`]).
     pub needs_replica: bool,
+    /// Whether a replica of it is online and acknowledged lately, by its own word.
+    pub has_replica: bool,
 }
 
 impl ServerFacts {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
+use crate::limits;
+
 /// Why a reply cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InfoError {
@@ -116,6 +118,13 @@ impl Info {
             good_replicas: fields.count("min_slaves_good_slaves"),
             replicas: fields.replicas(),
         })
+    }
+
+    /// Whether a replica is online that acknowledged within [`limits::ACKNOWLEDGED_SECONDS`].
+    pub fn has_replica(&self) -> bool {
+        let in_time = |replica: &ReplicaInfo| replica.lag <= limits::ACKNOWLEDGED_SECONDS;
+        let mut online = self.replicas.iter().filter(|r| r.state == "online");
+        online.any(in_time)
     }
 
     /// How far its data reaches: `slave_repl_offset` of a replica, `master_repl_offset` of a primary.

@@ -33,6 +33,7 @@ pub fn server_facts(
         keys: u32::try_from(info.keys).unwrap_or(u32::MAX),
         uptime: u32::try_from(info.uptime_seconds).unwrap_or(u32::MAX),
         needs_replica: info.good_replicas.is_some(),
+        has_replica: info.has_replica(),
     }
 }
 

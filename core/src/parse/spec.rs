@@ -54,16 +54,23 @@ fn has_save_points(spec: &ValkeyClusterSpec) -> bool {
 fn needs_replica(spec: &ValkeyClusterSpec) -> bool {
     spec.topology == Topology::Replication
         && spec.profile == Profile::Durable
-        && !spec.config.contains_key("min-replicas-to-write")
+        && directive(spec, ["min-replicas-to-write", "min-slaves-to-write"]).is_none()
 }
 
 /// `min-replicas-max-lag`. One that cannot be read is taken for the longest: nothing is promoted early because of it.
 fn replica_lag(spec: &ValkeyClusterSpec) -> u32 {
+    let lag = directive(spec, ["min-replicas-max-lag", "min-slaves-max-lag"]);
+    lag.map_or(limits::REPLICA_LAG_SECONDS, |lag| {
+        lag.trim().parse().unwrap_or(u32::MAX)
+    })
+}
+
+/// What the user sets a directive to, by its name or its older one; the server takes them in any case.
+fn directive<'a>(spec: &'a ValkeyClusterSpec, names: [&str; 2]) -> Option<&'a str> {
+    let is_named = |key: &str| names.iter().any(|name| name.eq_ignore_ascii_case(key));
     spec.config
-        .get("min-replicas-max-lag")
-        .map_or(limits::REPLICA_LAG_SECONDS, |lag| {
-            lag.trim().parse().unwrap_or(u32::MAX)
-        })
+        .iter()
+        .find_map(|(key, value)| is_named(key.trim()).then_some(value.as_str()))
 }
 
 /// The field of a spec that is not served and whose neglect would harm most: what would lay data or passwords open comes

@@ -30,7 +30,8 @@ pub fn arm(
     }
     let is_followed = others(seen, record.pod, now)
         .any(|(_, _, server)| server.follows(record.pod) && server.replid == primary.replid);
-    if is_followed && !primary.needs_replica {
+    // Until the first acknowledgement of a replica that just came in sync, the primary would refuse every write (measured).
+    if is_followed && primary.has_replica && !primary.needs_replica {
         let verb = Verb::NeedReplica {
             pod: record.pod,
             needed: true,

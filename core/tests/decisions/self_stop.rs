@@ -59,6 +59,10 @@ fn a_primary_without_a_replica_in_sync_takes_writes_alone() {
         s.server(n, |server| server.offset = Offset(0));
     }
     assert!(set(&s.decide()).is_empty(), "a link up is no copy");
+    // It would refuse writes until the first acknowledgement.
+    let mut s = healthy(spec());
+    s.server(0, |server| server.has_replica = false);
+    assert!(set(&s.decide()).is_empty());
 }
 
 #[test]

@@ -91,6 +91,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         keys: 0,
         uptime: 1,
         needs_replica: false,
+        has_replica: false,
     }
 }
 
@@ -100,6 +101,7 @@ pub fn primary(ordinal: u8) -> ServerFacts {
         run: RunId(u16::from(ordinal)),
         port: Port::Client,
         role: Role::Primary,
+        has_replica: true,
         replid: HISTORY,
         offset: Offset(1000),
         keys: 10,

@@ -21,7 +21,7 @@ use wellcake_core::reasons::Reason;
 use wellcake_core::{exec, limits, status, step};
 use wellcake_crds::v1beta1::Topology;
 
-use shapes::{Case, NOW, any_case, arbitrary, converged};
+use shapes::{Case, NOW, any_case, arbitrary, converged, silent};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -157,6 +157,34 @@ proptest! {
         prop_assert!(beside <= usize::from(!recorded_serves(&case)));
     }
 
+    /// A primary that is silent is succeeded only by who heard nothing of it, and saw all who may have a link to it.
+    #[test]
+    fn silence_is_heard_and_has_witnesses(case in prop_oneof![any_case().boxed(), silent().boxed()]) {
+        let decision = decide(&case);
+        for effect in decision.effects.iter().filter(|e| e.reason == Reason::SilentPrimarySucceeded) {
+            prop_assert_eq!(effect.guard.check(&case.seen, NOW).err().filter(|_| {
+                matches!(effect.verb, Verb::RecordPrimary { .. })
+            }), None);
+            let Some((primary, _)) = effect.guard.silent else { panic!("{effect:?}") };
+            let silent = case.seen.pod(primary).expect("a pod");
+            let unheard = matches!(silent.server, Known::Maybe { .. });
+            prop_assert!(unheard);
+            for (other, pod) in case.seen.members(&case.spec).filter(|(n, _)| *n != primary) {
+                let may_run = match pod.object {
+                    Known::Absent => false,
+                    Known::Maybe { .. } => true,
+                    Known::Seen(object) => {
+                        matches!(object.value.container, Container::Running { .. })
+                            && !object.value.node_out_of_service
+                    }
+                };
+                let server = fresh(&case, other);
+                prop_assert!(server.is_some() || !may_run, "nobody sees {:?}", other);
+                prop_assert!(!server.is_some_and(|s| s.is_linked_to(primary)));
+            }
+        }
+    }
+
     /// Only a primary steps down, for a copy that is promoted with it.
     #[test]
     fn who_steps_down_is_a_primary_and_a_copy_is_promoted_for_it(case in any_case()) {
@@ -197,6 +225,9 @@ proptest! {
             prop_assert!(!chosen.loading);
             for (other, server) in visible(&case).filter(|(n, _)| *n != pod) {
                 let same = server.replid == chosen.replid && chosen.replid.0 != OVERFLOW;
+                // Offsets 0 and 1 stand for none: what an append-only file restored has no part in a history.
+                let restored = reason == Reason::PrimaryReturned && chosen.offset.0 <= 1;
+                let same = same && server.offset.0 > 1 && !restored;
                 prop_assert!(
                     !(same && holds_usable_data(server) && server.offset > chosen.offset),
                     "{:?} holds more than {:?}", other, pod
@@ -290,6 +321,28 @@ proptest! {
         let announced = effects[..at].iter().any(|e| matches!(e.verb, Verb::RecordPrimary { record, .. } if record.pod == pod));
         prop_assert!(known || announced);
     }
+}
+
+/// The shape of silent primaries has such that are succeeded, of both profiles, and such that are not.
+#[test]
+fn some_silent_primaries_are_succeeded_and_some_are_not() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+    use wellcake_crds::v1beta1::Profile;
+    let mut runner = TestRunner::deterministic();
+    let mut count = [0; 3];
+    for _ in 0..2_000 {
+        let case = silent().new_tree(&mut runner).expect("a case").current();
+        let decision = decide(&case);
+        let mut promoted = promotions(&decision);
+        let at = match promoted.any(|(_, why)| why == Reason::SilentPrimarySucceeded) {
+            true if case.spec.profile == Profile::Durable => 0,
+            true => 1,
+            false => 2,
+        };
+        count[at] += 1;
+    }
+    assert!(count.iter().all(|cases| *cases > 50), "{count:?}");
 }
 
 /// Bounded time: the largest cluster that the schema allows, with every pod in an arbitrary state.

@@ -104,12 +104,23 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
         offset(),
         prop::bool::weighted(0.15),
         prop_oneof![2 => Just(0u32), 3 => 1u32..100, 1 => any::<u32>()],
-        (prop_oneof![3 => 0u32..40, 1 => any::<u32>()], any::<bool>()),
+        (
+            prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
+            any::<bool>(),
+            any::<bool>(),
+        ),
     );
     (identity, data).prop_map(
         |(
             (pod_uid, (run, age), port, role),
-            (replid, (replid2, replid2_until), offset, loading, keys, (uptime, needs_replica)),
+            (
+                replid,
+                (replid2, replid2_until),
+                offset,
+                loading,
+                keys,
+                (uptime, needs_replica, has_replica),
+            ),
         )| {
             ServerFacts {
                 pod_uid,
@@ -125,6 +136,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 keys,
                 uptime,
                 needs_replica,
+                has_replica,
             }
         },
     )
@@ -530,6 +542,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: b
                 keys: 10,
                 uptime: 1_000,
                 needs_replica: leads && needs_replica,
+                has_replica: leads && needs_replica,
             },
         ),
         reach: Some(Reachability {
@@ -577,7 +590,67 @@ pub fn damaged() -> impl Strategy<Value = Case> {
     })
 }
 
-/// Both kinds.
+/// A cluster that was well and whose primary is silent, with at most one other pod replaced by an arbitrary one.
+pub fn silent() -> impl Strategy<Value = Case> {
+    let asked = (
+        2_500u64..40_000,
+        0u64..6_000,
+        15_000u64..70_000,
+        any::<bool>(),
+    );
+    let links = vec(prop_oneof![0u32..20, 10u32..40], 6);
+    let damage = (0u8..6)
+        .prop_flat_map(|n| (Just(n), known(object(n).boxed()), known(server(n).boxed())).boxed());
+    (converged(), asked, links, option::weighted(0.5, damage)).prop_map(
+        |(mut case, (since, tried, down, refused), links, damage)| {
+            for (pod, seconds) in case.seen.pods.iter_mut().zip(links) {
+                silence(pod, Tick(NOW.0 - since), Tick(NOW.0 - tried), refused);
+                unlink(pod, seconds);
+            }
+            case.seen.primary_down_since = Some(Tick(NOW.0 - down));
+            let damaged = damage.and_then(|(n, object, server)| {
+                let pod = case.seen.pods.get_mut(usize::from(n))?;
+                Some((pod, object, server))
+            });
+            if let Some((pod, object, server)) = damaged {
+                (pod.object, pod.server) = (object, server);
+            }
+            case
+        },
+    )
+}
+
+fn silence(pod: &mut PodFacts, since: Tick, at: Tick, refused: bool) {
+    let Known::Seen(mut last) = pod.server else {
+        return;
+    };
+    if last.value.role != Role::Primary {
+        return;
+    }
+    last.at = Tick(since.0.min(last.at.0));
+    pod.server = Known::Maybe {
+        since,
+        last: Some(last),
+    };
+    if let Some(reach) = &mut pod.reach {
+        reach.kept = Kept::TimedOut { at: since };
+        reach.fresh = if refused {
+            Fresh::Refused { at }
+        } else {
+            Fresh::TimedOut { at }
+        };
+    }
+}
+
+fn unlink(pod: &mut PodFacts, seconds: u32) {
+    if let Known::Seen(answer) = &mut pod.server
+        && let Role::Replica { link, .. } = &mut answer.value.role
+    {
+        *link = Link::Down { seconds };
+    }
+}
+
+/// All kinds.
 pub fn any_case() -> impl Strategy<Value = Case> {
-    prop_oneof![1 => arbitrary().boxed(), 3 => damaged().boxed()]
+    prop_oneof![1 => arbitrary().boxed(), 3 => damaged().boxed(), 1 => silent().boxed()]
 }

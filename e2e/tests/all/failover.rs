@@ -202,12 +202,80 @@ async fn a_frozen_replica_is_not_promoted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silence_is_no_proof_so_a_primary_that_is_cut_off_stays_and_the_status_says_so() {
+async fn a_primary_that_is_cut_off_is_succeeded_and_made_a_replica_when_it_is_back() {
     beside_others("silent", |space| async move {
         let cluster = Applied::ready(&space, "silent", replication()).await?;
         let before = cluster.look().await?;
-        let (_, pod) = cluster.primary().await?;
+        let (old, pod) = cluster.primary().await?;
         let hole = BlackHole::around(&pod)?;
+        let cut = std::time::Instant::now();
+        let after = cluster
+            .wait("another pod leads", RECOVERY, |look| {
+                look.recorded() != Some(old) && look.says("Available", "True", "PrimaryServes")
+            })
+            .await?;
+        let took = cut.elapsed();
+        println!("another pod leads after {took:?}");
+        ensure!(
+            took >= Duration::from_secs(20),
+            "nobody is promoted before that"
+        );
+        ensure!(
+            after.epoch() == before.epoch() + 1,
+            "{} promotions",
+            after.epoch() - before.epoch()
+        );
+        drop(hole);
+        let healed = cluster.wait_ready(RECOVERY).await?;
+        ensure!(healed.epoch() == after.epoch(), "somebody was promoted");
+        let role = cluster.connect(&pod).await?.info("replication", "role")?;
+        ensure!(role == "slave", "the old primary is a {role}");
+        let events = cluster.events().await?;
+        for told in ["SilentPrimarySucceeded", "SecondPrimaryDemoted"] {
+            ensure!(
+                events.iter().any(|(reason, _)| reason == told),
+                "no event tells {told}: {events:?}"
+            );
+        }
+        Ok(()) as Result<()>
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_durable_primary_that_is_stopped_is_succeeded_without_loss() {
+    beside_others("stopped", |space| async move {
+        let cluster = Applied::ready(&space, "stopped", durable()).await?;
+        let (old, pod) = cluster.primary().await?;
+        let mut server = cluster.connect(&pod).await?;
+        server.ok(&["SET", "marker", "set"])?;
+        let good = server.info("replication", "min_slaves_good_slaves")?;
+        ensure!(good != "0", "nobody acknowledges");
+        let frozen = Process::of(&pod)?.freeze()?;
+        let after = cluster
+            .wait("another pod leads", RECOVERY, |look| {
+                look.recorded() != Some(old) && look.says("Available", "True", "PrimaryServes")
+            })
+            .await?;
+        let (_, leader) = cluster.primary().await?;
+        let found = cluster.connect(&leader).await?.text(&["GET", "marker"])?;
+        ensure!(found == "set", "the new primary holds {found:?}");
+        drop(frozen);
+        let healed = cluster.wait_ready(RECOVERY).await?;
+        ensure!(healed.epoch() == after.epoch(), "somebody was promoted");
+        Ok(()) as Result<()>
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_primary_stays_while_a_replica_may_be_on_its_side_and_the_status_says_so() {
+    beside_others("unseen", |space| async move {
+        let cluster = Applied::ready(&space, "unseen", replication()).await?;
+        let before = cluster.look().await?;
+        let (primary, pod) = cluster.primary().await?;
+        let replica = cluster.pod((primary + 1) % 3).await?;
+        let holes = [BlackHole::around(&pod)?, BlackHole::around(&replica)?];
         let look = cluster
             .wait("Ready is False for SilentPrimary", RECOVERY, |look| {
                 look.says("Ready", "False", "SilentPrimary")
@@ -222,14 +290,14 @@ async fn silence_is_no_proof_so_a_primary_that_is_cut_off_stays_and_the_status_s
             look.status().primary_down_since.is_some(),
             "no primaryDownSince"
         );
-        drop(hole);
+        drop(holes);
         let after = cluster.wait_ready(RECOVERY).await?;
         ensure!(after.epoch() == before.epoch(), "somebody was promoted");
         ensure!(
             after.status().primary_down_since.is_none(),
             "primaryDownSince is still there"
         );
-        Ok(())
+        Ok(()) as Result<()>
     })
     .await;
 }

@@ -227,6 +227,7 @@ fn is_alike(one: &Info, other: &Info) -> bool {
             info.loading || info.async_loading,
             info.keys > 0,
             info.good_replicas.is_some(),
+            info.has_replica(),
             // What the core waits for in whole seconds of uptime is short.
             info.uptime_seconds.min(10),
         )

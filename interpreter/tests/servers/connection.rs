@@ -87,6 +87,23 @@ async fn roles_are_given_with_the_rights_of_the_rendered_user() {
         );
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    let good = async |primary: &mut Connection| {
+        let info = primary.info().await.expect("answers");
+        info.good_replicas
+    };
+    // Its first acknowledgement comes within a second.
+    while !primary.info().await.expect("answers").has_replica() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "no acknowledgement"
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(good(&mut primary).await, None);
+    primary.need_replica(true).await.expect("set");
+    assert_eq!(good(&mut primary).await, Some(1));
+    primary.need_replica(false).await.expect("set");
+    assert_eq!(good(&mut primary).await, None);
     primary.close_clients().await.expect("closes clients");
     assert!(!primary.has_ended(), "the operator's own connection stays");
 }
