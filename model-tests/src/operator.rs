@@ -448,6 +448,9 @@ impl World {
             }
             Verb::RecordPrimary { record, serves } => {
                 let written = self.write_api(o, |api| record_primary(api, record));
+                if written.is_ok() {
+                    self.take_back(record.pod_uid);
+                }
                 if written.is_ok() && serves == Some(Order::Failover) {
                     self.spec.failover = None;
                 }

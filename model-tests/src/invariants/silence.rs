@@ -25,6 +25,14 @@ impl World {
             self.left_behind.insert(run, durable && !again);
         }
     }
+
+    /// A promotion that came to nothing is given up: whoever was left behind for it leads again.
+    pub fn take_back(&mut self, recorded: PodUid) {
+        let run = self.process_of(recorded).map(|process| process.run);
+        if let Some(run) = run {
+            self.left_behind.remove(&run);
+        }
+    }
 }
 
 /// S18, silence: nobody is promoted on the silence of a primary that the operator did not itself ask in vain for a while, and
