@@ -27,6 +27,15 @@ impl World {
     }
 }
 
+impl World {
+    /// The record names a pod: one that was left behind counts again, as nobody was led to its successor.
+    pub fn leads_again(&mut self, uid: PodUid) {
+        if let Some(run) = self.process_of(uid).map(|process| process.run) {
+            self.left_behind.remove(&run);
+        }
+    }
+}
+
 /// S18, silence: nobody is promoted on the silence of a primary that the operator did not itself ask in vain for a while, and
 /// to the end.
 pub fn was_asked_in_vain(world: &World, o: usize, silent: PodUid) -> Result<(), Violation> {
