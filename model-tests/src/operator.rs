@@ -449,7 +449,7 @@ impl World {
             Verb::RecordPrimary { record, serves } => {
                 let written = self.write_api(o, |api| record_primary(api, record));
                 if written.is_ok() {
-                    self.take_back(record.pod_uid);
+                    self.leads_again(record.pod_uid);
                 }
                 if written.is_ok() && serves == Some(Order::Failover) {
                     self.spec.failover = None;
@@ -529,7 +529,9 @@ impl World {
         match effect.verb {
             Verb::Promote { .. } => {
                 let epoch = effect.guard.epoch.map_or(0, |epoch| epoch.0);
-                let silent = effect.guard.silent.map(|(_, uid)| uid);
+                let on_silence = effect.reason == Reason::SilentPrimarySucceeded;
+                let silent = effect.guard.silent.filter(|_| on_silence);
+                let silent = silent.map(|(_, uid)| uid);
                 invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
                 if effect.reason == Reason::PrimaryGone
                     && let Some(before) = seen.record.and_then(|record| record.served)

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{
-    Epoch, Fresh, Known, Observation, Offset, Ordinal, PodUid, Reachability, Role, RunId, Tick,
+    Epoch, Fresh, Known, Link, Observation, Offset, Ordinal, PodUid, Reachability, Role, RunId,
+    Tick, Upstream,
 };
 use crate::limits;
 
@@ -94,6 +95,8 @@ pub struct Guard {
     pub in_sync: InSync,
     /// A pod with its uid: a primary that did not answer. It must not have, and no server may have a link to it again.
     pub silent: Option<(Ordinal, PodUid)>,
+    /// A pod with its uid: a primary that is gone. It must not answer, and no server may have a link to somebody unseen.
+    pub gone: Option<(Ordinal, PodUid)>,
     /// No other server may be seen to hold more of the history of the first pod's.
     pub foremost: bool,
 }
@@ -157,6 +160,7 @@ impl Guard {
         absent: Held::Nothing,
         in_sync: InSync::NotAsked,
         silent: None,
+        gone: None,
         foremost: false,
     };
 
@@ -186,7 +190,9 @@ impl Guard {
             }
             _ => {}
         }
-        if self.silent.is_some_and(|of| !is_silent(of, seen, now)) {
+        let alive = self.silent.is_some_and(|of| !is_silent(of, seen, now))
+            || self.gone.is_some_and(|of| !is_gone(of, seen, now));
+        if alive {
             return Err(GuardFailure::Silent);
         }
         if self.foremost && self.pod.is_some_and(|(own, _)| is_passed(own, seen, now)) {
@@ -274,6 +280,23 @@ fn is_silent((ordinal, uid): (Ordinal, PodUid), seen: &Observation, now: Tick) -
         .filter_map(|(other, _)| seen.server(other, now, limits::FACT_AGE))
         .any(|server| server.is_linked_to(ordinal));
     unheard && !linked
+}
+
+/// Whether nothing was heard of a primary whose pod is gone, and nobody is seen that it may feed.
+fn is_gone((ordinal, uid): (Ordinal, PodUid), seen: &Observation, now: Tick) -> bool {
+    let former = seen.former_of(uid).map(|former| former.server);
+    let heard = former.is_some_and(|server| server.fresh(now, limits::FACT_AGE).is_some());
+    seen.is_gone(ordinal, uid) && !heard && !is_somebody_fed_by_unseen(seen, now)
+}
+
+/// Whether a server has its link to an address that is no present pod's.
+fn is_somebody_fed_by_unseen(seen: &Observation, now: Tick) -> bool {
+    seen.ordinals()
+        .filter_map(|(other, _)| seen.server(other, now, limits::FACT_AGE))
+        .any(|server| match server.role {
+            Role::Replica { upstream, link, .. } => upstream == Upstream::Other && link == Link::Up,
+            Role::Primary => false,
+        })
 }
 
 /// Whether another server holds more of the same history.

@@ -291,6 +291,14 @@ pub fn lead(
         },
         ..Guard::NONE
     };
+    // The one that is gone may be heard of again, or feed another one, until the end.
+    let gone = |of: &Served| reason == Reason::PrimaryGone && seen.is_gone(of.pod, of.pod_uid);
+    let before = seen.record.map(|before| [before.own(), before.truth()]);
+    let gone = before.into_iter().flatten().find(gone);
+    let ours = Guard {
+        gone: gone.map(|of| (of.pod, of.pod_uid)),
+        ..ours
+    };
     decision.act(Verb::RecordPrimary { record, serves }, ours, reason);
     if !is_primary {
         let guard = Guard {

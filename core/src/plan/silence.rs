@@ -154,7 +154,7 @@ fn finding(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) ->
     if stands.unseen || stands.lost.is_none() {
         return silent;
     }
-    if durable && !was_to_stop(seen, pod) {
+    if durable && !was_to_stop(seen, pod, stands.since) {
         return Finding::Refuse(Reason::SilentPrimaryMayAcknowledge, primary.pod);
     }
     let stops = spec
@@ -203,8 +203,9 @@ fn asked(pod: &PodFacts, uid: PodUid, now: Tick) -> Asked {
 }
 
 /// Whether the primary takes writes only while a replica acknowledges, by its own last word. That must be of the time right
-/// before the outage: another leader may have set it otherwise since.
-fn was_to_stop(seen: &Observation, pod: &PodFacts) -> bool {
+/// before the outage, and of a time when a server that tells of the outage was running: another leader may have set it otherwise
+/// since, which it does when all others have ended. `since` is when the first of those that tell was started.
+fn was_to_stop(seen: &Observation, pod: &PodFacts, since: Option<Tick>) -> bool {
     let Known::Maybe {
         last: Some(last), ..
     } = pod.server
@@ -214,7 +215,8 @@ fn was_to_stop(seen: &Observation, pod: &PodFacts) -> bool {
     let to_the_end = seen
         .primary_down_since
         .is_some_and(|down| last.at.after(limits::FACT_AGE) >= down);
-    last.value.needs_replica && to_the_end
+    let had_witness = since.is_some_and(|since| since < last.at);
+    last.value.needs_replica && to_the_end && had_witness
 }
 
 /// What the servers beside a silent primary tell of it.
@@ -225,6 +227,8 @@ struct Stands {
     unseen: bool,
     /// For how many seconds all that follow it, and one at least, have been without a link.
     lost: Option<u32>,
+    /// When the first of those was started, at the latest.
+    since: Option<Tick>,
     /// For how many seconds those that have none for another reason have been without, as far as it is known.
     detached: Option<u32>,
 }
@@ -251,6 +255,7 @@ impl Stands {
             linked: None,
             unseen: false,
             lost: None,
+            since: None,
             detached: None,
         };
         let beside = seen.members(spec).filter(|(n, _)| *n != primary);
@@ -260,7 +265,13 @@ impl Stands {
                 // When it acknowledged last, nobody knows.
                 Stand::Gone if spec.profile == Profile::Durable => all.unseen = true,
                 Stand::Linked => all.linked = all.linked.or(Some(ordinal)),
-                Stand::Lost(seconds) => all.lost = least(all.lost, seconds),
+                Stand::Lost(seconds) => {
+                    all.lost = least(all.lost, seconds);
+                    // `uptime_in_seconds` is a difference of whole seconds: it may be up to one too much.
+                    let up = server.map_or(0, |server| server.uptime.saturating_sub(1));
+                    let start = Tick(now.0.saturating_sub(u64::from(up).saturating_mul(1000)));
+                    all.since = Some(all.since.map_or(start, |first| first.min(start)));
+                }
                 Stand::Detached(seconds) => all.detached = least(all.detached, seconds),
                 Stand::Unseen => all.unseen = true,
                 Stand::Gone | Stand::Apart => {}

@@ -271,6 +271,45 @@ fn a_durable_primary_whose_setting_this_leader_never_saw_may_acknowledge() {
 }
 
 #[test]
+fn what_was_seen_before_all_witnesses_started_counts_no_more() {
+    // Another leader lets the primary take writes alone when all others have ended.
+    let mut s = silent(self_stopping(), 30);
+    for n in [1, 2] {
+        s.server(n, |server| server.uptime = 30);
+    }
+    assert!(refused(&s.decide(), Reason::SilentPrimaryMayAcknowledge));
+    s.server(1, |server| server.uptime = 32);
+    assert!(promoted(&s.decide()).is_some());
+}
+
+#[test]
+fn of_a_primary_that_is_gone_nobody_may_be_fed_when_its_successor_is_promoted() {
+    let mut s = healthy(cache());
+    s.object(0, |o| o.uid = PodUid(40));
+    s.serve(
+        0,
+        ServerFacts {
+            pod_uid: PodUid(40),
+            ..booted(0)
+        },
+    );
+    for n in [1, 2] {
+        s.unlink(n, 20);
+    }
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));
+    let promote = effect(&s.decide(), Kind::RecordPrimary).guard;
+    assert_eq!(promote.check(&s.seen, NOW), Ok(()));
+    s.server(2, |server| {
+        server.role = Role::Replica {
+            upstream: Upstream::Other,
+            link: Link::Up,
+            syncing: false,
+        };
+    });
+    assert_eq!(promote.check(&s.seen, NOW), Err(GuardFailure::Silent));
+}
+
+#[test]
 fn an_error_reply_is_a_sign_of_life() {
     // BUSY, NOAUTH or LOADING to a fresh connection: the attempt did not fail to reach it.
     let mut s = silent(cache(), 30);

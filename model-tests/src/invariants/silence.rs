@@ -25,11 +25,12 @@ impl World {
             self.left_behind.insert(run, durable && !again);
         }
     }
+}
 
-    /// A promotion that came to nothing is given up: whoever was left behind for it leads again.
-    pub fn take_back(&mut self, recorded: PodUid) {
-        let run = self.process_of(recorded).map(|process| process.run);
-        if let Some(run) = run {
+impl World {
+    /// The record names a pod: one that was left behind counts again, as nobody was led to its successor.
+    pub fn leads_again(&mut self, uid: PodUid) {
+        if let Some(run) = self.process_of(uid).map(|process| process.run) {
             self.left_behind.remove(&run);
         }
     }
