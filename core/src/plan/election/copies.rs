@@ -20,9 +20,11 @@ pub fn best(
     why: Reason,
     now: Tick,
 ) -> Verdict {
-    // A promotion was recorded when the primary before had lost its replicas. If it feeds one again, it lives.
-    let resumed = why == Reason::PromotionResumed && record.hands_over().is_none();
-    if resumed && voters.iter().any(|voter| is_fed_by_unseen(voter, voters)) {
+    // A promotion was recorded when the primary before had lost its replicas. If it feeds one again, it lives, whatever became
+    // of the one that was to be promoted.
+    let not_done = record.truth() != record.own() || why == Reason::PromotionResumed;
+    let not_seen_through = not_done && record.hands_over().is_none();
+    if not_seen_through && voters.iter().any(|voter| is_fed_by_unseen(voter, voters)) {
         let wake = now.after(limits::RECHECK);
         let pod = Some(record.truth().pod);
         return Verdict::Wait(Reason::UnseenPrimaryLives, pod, Some(wake));
