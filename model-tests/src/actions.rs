@@ -315,6 +315,7 @@ impl World {
             pod.cut = false;
             pod.terminating = false;
             pod.made_from = template;
+            pod.given_up = false;
         }
     }
 

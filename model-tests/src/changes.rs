@@ -79,6 +79,9 @@ impl World {
         for n in gone {
             self.take(n);
         }
+        for pod in self.pods.iter_mut().skip(usize::from(to)) {
+            pod.given_up |= to > 0;
+        }
         self.replicas = to;
         self.apply_replicas();
         if let Some(operator) = self.operators.get_mut(o) {

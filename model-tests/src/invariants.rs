@@ -149,7 +149,8 @@ pub fn what_is_taken_away_is_held_elsewhere(
         let recorded = world.api.record.map(|record| record.pod_uid);
         pod.exists && !pod.taken && serves && recorded == Some(pod.uid)
     });
-    let Some(primary) = primary.filter(|_| world.replicas > 1) else {
+    let there = world.pods.iter().filter(|pod| pod.exists).count();
+    let Some(primary) = primary.filter(|_| there > 1) else {
         return Ok(());
     };
     require(
@@ -182,7 +183,7 @@ pub fn one_pod_is_taken_at_a_time(world: &World, n: usize) -> Result<(), Violati
         .iter()
         .take(usize::from(world.replicas))
         .enumerate()
-        .position(|(other, pod)| other != n && pod.taken && !pod.is_in_sync());
+        .position(|(other, pod)| other != n && pod.taken && !pod.given_up && !pod.is_in_sync());
     require(
         !is_copy || missed.is_none(),
         "S12 one change at a time",
@@ -265,7 +266,7 @@ fn empty_never_wins(world: &World, o: usize, n: usize, winner: &Process) -> Resu
         });
         // What a running server has on its volume is older than what it has in memory.
         // Nobody looks at the volumes of pods that were given up in order.
-        let asked = *other < usize::from(world.replicas);
+        let asked = *other < usize::from(world.replicas) && !pod.given_up;
         let volume = asked && pod.process.is_none() && pod.disk.as_ref().is_some_and(holds_some);
         *other != n && (memory || volume)
     });

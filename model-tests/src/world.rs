@@ -106,6 +106,8 @@ pub struct Pod {
     pub made_from: u8,
     /// An operator took it away, and it has not been in sync since.
     pub taken: bool,
+    /// It was taken away for good, with fewer pods asked for, and has not been made anew.
+    pub given_up: bool,
 }
 
 impl Pod {
@@ -243,6 +245,7 @@ impl World {
                 cut: false,
                 made_from: 0,
                 taken: false,
+                given_up: false,
             });
         }
         world.operators = (0..2).map(|n| Operator::new(&world, n == 0)).collect();

@@ -275,7 +275,8 @@ async fn a_silent_primary_stays_while_a_replica_may_be_on_its_side_and_the_statu
         let before = cluster.look().await?;
         let (primary, pod) = cluster.primary().await?;
         let replica = cluster.pod((primary + 1) % 3).await?;
-        let holes = [BlackHole::around(&pod)?, BlackHole::around(&replica)?];
+        let around_replica = BlackHole::around(&replica)?;
+        let around_primary = BlackHole::around(&pod)?;
         let look = cluster
             .wait("Ready is False for SilentPrimary", RECOVERY, |look| {
                 look.says("Ready", "False", "SilentPrimary")
@@ -290,7 +291,14 @@ async fn a_silent_primary_stays_while_a_replica_may_be_on_its_side_and_the_statu
             look.status().primary_down_since.is_some(),
             "no primaryDownSince"
         );
-        drop(holes);
+        // The other way round the evidence would be complete before the primary has answered.
+        drop(around_primary);
+        cluster
+            .wait("the primary serves", RECOVERY, |look| {
+                look.says("Available", "True", "PrimaryServes")
+            })
+            .await?;
+        drop(around_replica);
         let after = cluster.wait_ready(RECOVERY).await?;
         ensure!(after.epoch() == before.epoch(), "somebody was promoted");
         ensure!(

@@ -33,6 +33,19 @@ async fn requested(space: &Space) -> anyhow::Result<Vec<Value>> {
     Ok(all.items.iter().map(of).collect())
 }
 
+/// Says of every claim that its volume is as large as was asked, as the storage's driver does.
+async fn grown(space: &Space) -> anyhow::Result<()> {
+    let claims = space.api::<PersistentVolumeClaim>();
+    let done = json!({ "status": { "capacity": { "storage": "128Mi" } } });
+    for claim in claims.list(&ListParams::default()).await?.items {
+        let patch = Patch::Merge(&done);
+        claims
+            .patch_status(&claim.name_any(), &PatchParams::default(), &patch)
+            .await?;
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn volumes_of_a_class_that_cannot_grow_are_named_and_everything_goes_on() {
     beside_others("rigid", |space| async move {
@@ -71,7 +84,20 @@ async fn volumes_of_a_class_that_cannot_grow_are_named_and_everything_goes_on() 
             "a claim was changed"
         );
         load.progress().await?;
-        load.finish_as_is(&cluster).await?.nothing_lost()?;
+        // The class lets them grow now, as an administrator would have it.
+        let expandable = json!({ "allowVolumeExpansion": true });
+        let params = PatchParams::default();
+        classes
+            .patch(RIGID, &params, &Patch::Merge(&expandable))
+            .await?;
+        cluster
+            .wait("growing is tried again", MAKING, |look| {
+                look.says("Progressing", "True", "WaitingForVolume")
+            })
+            .await?;
+        grown(&space).await?;
+        cluster.wait_ready(RECOVERY).await?;
+        load.finish(&cluster).await?.nothing_lost()?;
         classes.delete(RIGID, &DeleteParams::default()).await?;
         Ok(())
     })
@@ -93,15 +119,7 @@ async fn claims_grow_without_new_pods_and_the_volumes_are_waited_for() {
             requested(&space).await? == vec![json!("128Mi"); 3],
             "not all claims grew"
         );
-        // As the storage's driver would tell that it is done.
-        let claims = space.api::<PersistentVolumeClaim>();
-        let done = json!({ "status": { "capacity": { "storage": "128Mi" } } });
-        for claim in claims.list(&ListParams::default()).await?.items {
-            let patch = Patch::Merge(&done);
-            claims
-                .patch_status(&claim.name_any(), &PatchParams::default(), &patch)
-                .await?;
-        }
+        grown(&space).await?;
         cluster.wait_ready(RECOVERY).await?;
         let after: Vec<_> = cluster.pods().await?.iter().map(ResourceExt::uid).collect();
         ensure!(before == after, "pods were replaced");
