@@ -24,4 +24,5 @@ pub mod recorded;
 pub mod search;
 pub mod servers;
 pub mod shrink;
+mod sight;
 pub mod world;

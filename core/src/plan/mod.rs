@@ -8,6 +8,7 @@
 //! * [`election`]: who leads when it does not serve;
 //! * [`handover`]: a primary that is alive gives the lead to a replica;
 //! * [`replication`]: what follows from who leads: roles, ports, routes, labels;
+//! * [`labels`]: role labels;
 //! * [`rollout`]: pods of an older template are replaced, one at a time;
 //! * [`scale`]: fewer pods than there are.
 
@@ -15,6 +16,7 @@ mod death;
 mod election;
 mod handover;
 pub mod hibernation;
+mod labels;
 mod provision;
 mod replication;
 mod rollout;

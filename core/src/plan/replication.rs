@@ -2,15 +2,15 @@
 
 use crate::effects::{Decision, Guard, Held, Order, Route, Verb};
 use crate::facts::{
-    Epoch, Hints, Known, Object, Observation, Ordinal, PodFacts, PodUid, Port, Record, Role,
-    RoleLabel, Served, ServerFacts, SpecFacts, Tick, Upstream,
+    Epoch, Hints, Object, Observation, Ordinal, PodUid, Port, Record, Role, Served, ServerFacts,
+    SpecFacts, Tick, Upstream,
 };
 use crate::limits;
 use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::{handover, hibernation, rollout, scale, self_stop, silence};
+use super::{handover, hibernation, labels, rollout, scale, self_stop, silence};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -386,7 +386,7 @@ fn keep(spec: &SpecFacts, seen: &Observation, record: &Record, now: Tick, decisi
         open_when_synced(ordinal, uid, server, record, primary, decision);
     }
     for (ordinal, pod) in seen.ordinals() {
-        label(ordinal, pod, seen, record, now, decision);
+        labels::label(ordinal, pod, seen, record, now, decision);
         if ordinal != record.pod && seen.server(ordinal, now, limits::FACT_AGE).is_none() {
             decision.wait(Reason::WaitingForPods, Some(ordinal));
         }
@@ -581,43 +581,4 @@ fn open_when_synced(
         ..Guard::NONE
     };
     decision.act(Verb::Open { pod: ordinal }, guard, Reason::ReplicaOpened);
-}
-
-/// Labels for people and for the Service of the replicas; a pod that cannot be seen keeps its label.
-fn label(
-    ordinal: Ordinal,
-    pod: &PodFacts,
-    seen: &Observation,
-    record: &Record,
-    now: Tick,
-    decision: &mut Decision,
-) {
-    let Known::Seen(object) = pod.object else {
-        return;
-    };
-    let wanted = if ordinal == record.pod {
-        RoleLabel::Primary
-    } else {
-        match seen.server(ordinal, now, limits::FACT_AGE) {
-            None => return,
-            Some(server) if server.port == Port::Fence => RoleLabel::None,
-            Some(server) if server.follows(record.pod) => RoleLabel::Replica,
-            Some(_) => return,
-        }
-    };
-    if object.value.label != wanted {
-        let guard = Guard {
-            epoch: Some(record.epoch),
-            pod: Some((ordinal, object.value.uid)),
-            ..Guard::NONE
-        };
-        decision.act(
-            Verb::SetLabel {
-                pod: ordinal,
-                label: wanted,
-            },
-            guard,
-            Reason::RoleLabelled,
-        );
-    }
 }

@@ -302,3 +302,69 @@ fn a_copy_that_is_fed_again_is_not_promoted_as_it_was_planned() {
     s.serve(1, replica(1));
     assert!(promote.guard.check(&s.seen, NOW).is_err());
 }
+
+#[test]
+fn an_end_that_was_seen_before_a_silence_is_not_the_end_of_what_is_silent() {
+    let mut s = healthy(cache());
+    s.silence(0, 20);
+    s.object(0, |o| o.container = Container::Terminated { restarts: 0 });
+    for pod in [1, 2] {
+        s.unlink(pod, 0);
+    }
+    let reach = |s: &mut Situation, fresh| {
+        s.seen.pods[0].reach = Some(Reachability {
+            pod_uid: PodUid(0),
+            kept: Kept::Closed {
+                at: Tick(NOW.0 - 40_000),
+            },
+            fresh,
+        });
+    };
+    for (fresh, ended) in [
+        (
+            Fresh::TimedOut {
+                at: Tick(NOW.0 - 20),
+            },
+            false,
+        ),
+        (
+            Fresh::Refused {
+                at: Tick(NOW.0 - 20),
+            },
+            true,
+        ),
+        (Fresh::NotTried, true),
+    ] {
+        reach(&mut s, fresh);
+        assert_eq!(promoted(&s.decide()).is_some(), ended, "{fresh:?}");
+    }
+}
+
+#[test]
+fn a_copy_that_is_fed_by_the_primary_before_is_not_promoted_when_its_successor_was_killed() {
+    let mut s = healthy(cache());
+    let record = s.seen.record.as_mut().expect("a record");
+    let before = record.own();
+    record.epoch = Epoch(2);
+    (record.pod, record.pod_uid, record.claim_uid) = (Ordinal(1), PodUid(1), Some(ClaimUid(1)));
+    (record.replid, record.continues, record.served) = (None, Some(HISTORY), Some(before));
+    s.seen.pods[0].object = Known::Absent;
+    s.seen.pods[0].server = Known::Absent;
+    s.seen.pods[0].reach = None;
+    s.serve(1, booted(1));
+    s.server(2, |it| {
+        it.role = Role::Replica {
+            upstream: Upstream::Other,
+            link: Link::Up,
+            syncing: false,
+        };
+    });
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(
+        waits_for(&decision, Reason::UnseenPrimaryLives),
+        "{decision:?}"
+    );
+    s.unlink(2, 0);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(2)));
+}

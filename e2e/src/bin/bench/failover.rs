@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use wellcake_e2e::apply::{Applied, replication, restarts};
-use wellcake_e2e::faults::{self, Frozen, Process};
+use wellcake_e2e::faults::{self, BlackHole, Frozen, Process};
 use wellcake_e2e::hanging::HangingApply;
 use wellcake_e2e::load::{Load, RECOVERY};
 use wellcake_e2e::namespace::Space;
@@ -36,6 +36,10 @@ pub enum Fault {
     Handover,
     /// `kubectl delete pod`.
     Delete,
+    /// No fault: another configuration, with which every pod is replaced.
+    Roll,
+    /// The pod of the primary is cut off from everybody.
+    BlackHole,
 }
 
 impl Fault {
@@ -54,6 +58,8 @@ impl Fault {
             }
             Self::Handover => "planned handover, longest pause between acknowledged writes",
             Self::Delete => "pod of the primary deleted, longest pause between acknowledged writes",
+            Self::Roll => "configuration rolled, longest pause between acknowledged writes",
+            Self::BlackHole => "pod of the primary cut off → first acknowledged write",
         }
     }
 
@@ -64,6 +70,9 @@ impl Fault {
             Self::ForceDelete => (1.5, 2.0),
             Self::LeaderAndPrimary => (20.0, 20.0),
             Self::Handover => (0.05, 0.15),
+            // Pods that come and go change where Services lead, too.
+            Self::Roll => (0.05, 1.2),
+            Self::BlackHole => (22.0, 23.2),
             // Right after another change: the deletion itself changes where the Service leads.
             Self::Delete => (0.05, 1.2),
         }
@@ -71,7 +80,7 @@ impl Fault {
 
     /// Whether the primary lives on until another one leads.
     const fn is_planned(self) -> bool {
-        matches!(self, Self::Handover | Self::Delete)
+        matches!(self, Self::Handover | Self::Delete | Self::Roll)
     }
 }
 
@@ -145,6 +154,9 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
                 })
                 .await?;
         }
+        if fault == Fault::Roll {
+            cluster.wait_ready(RECOVERY).await?;
+        }
         load.progress().await?;
         lasting.end().await?;
         let finished = load.finish(&cluster).await?;
@@ -179,12 +191,14 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
 #[derive(Default)]
 struct Lasting {
     frozen: Option<Frozen>,
+    hole: Option<BlackHole>,
     hanging: Option<HangingApply>,
 }
 
 impl Lasting {
     async fn end(self) -> Result<()> {
         drop(self.frozen);
+        drop(self.hole);
         match self.hanging {
             Some(hanging) => hanging.end().await,
             None => Ok(()),
@@ -218,6 +232,18 @@ async fn harm(
             cluster
                 .annotate(json!({"valkey.wellcake.io/failover": token}))
                 .await?;
+            Ok(Instant::now())
+        }
+        Fault::Roll => {
+            let mut spec = replication();
+            // Another one each time.
+            let seconds = 1_000 + cluster.look().await?.epoch();
+            spec["config"] = json!({ "timeout": seconds.to_string() });
+            cluster.apply(spec).await?;
+            Ok(Instant::now())
+        }
+        Fault::BlackHole => {
+            lasting.hole = Some(BlackHole::around(pod)?);
             Ok(Instant::now())
         }
         Fault::Delete => faults::delete(space, &pod.name_any()).await,

@@ -52,6 +52,10 @@ enum Name {
     Handover,
     /// The pod of the primary is deleted in order.
     Delete,
+    /// A configuration is rolled over all pods.
+    Roll,
+    /// The pod of the primary is cut off.
+    BlackHole,
     /// Many clusters: memory, requests of a steady state, restarts of the operator.
     Fleet,
     /// One decision of the core.
@@ -117,6 +121,8 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
         }
         Name::Handover => failover::run(client, failover::Fault::Handover, options, taken).await,
         Name::Delete => failover::run(client, failover::Fault::Delete, options, taken).await,
+        Name::Roll => failover::run(client, failover::Fault::Roll, options, taken).await,
+        Name::BlackHole => failover::run(client, failover::Fault::BlackHole, options, taken).await,
         Name::Fleet => fleet::run(client, options, taken).await,
         Name::Step => Ok(()),
     }
