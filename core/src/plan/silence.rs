@@ -77,16 +77,22 @@ fn succeed(
     let silent = Some((primary.pod, primary.pod_uid));
     let mut promotion = Decision::default();
     lead(winner, WHY, None, seen, now, &mut promotion);
-    detach(seen, record, (primary.pod, winner), now, decision);
-    for mut effect in promotion.effects {
+    for effect in &mut promotion.effects {
         effect.guard.silent = silent;
         effect.guard.foremost = true;
         if let Verb::RecordPrimary { record, .. } = &mut effect.verb {
             // It may be alive: until the promotion was seen, it counts while it is a primary, and while it may be.
             record.planned = record.served.is_some();
         }
-        decision.effects.push(effect);
     }
+    // One that was seen a moment ago may hold more: it is asked again first.
+    let record_first = promotion.effects.first();
+    if record_first.is_none_or(|effect| effect.guard.check(seen, now).is_err()) {
+        decision.wait(Reason::PrimarySilent, Some(primary.pod));
+        return;
+    }
+    detach(seen, record, (primary.pod, winner), now, decision);
+    decision.effects.extend(promotion.effects);
     for effect in &mut decision.effects {
         if matches!(effect.verb, Verb::Detach { .. }) {
             effect.guard.silent = silent;
