@@ -246,7 +246,7 @@ reasons! {
     /// pod back with its volume, or say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     OnlyOlderData Refusal,
-    /// The recorded primary came back with a snapshot that may be old, and a pod that runs has not answered for 30 seconds: it
+    /// The recorded primary came back empty, or with a snapshot that may be old, and a pod has not answered for 30 seconds: it
     /// may hold more. Bring it back or say which pod shall lead with the annotation
     /// `valkey.wellcake.io/promote: <pod>/<epoch>/<token>`.
     UnseenCopy Refusal,

@@ -189,6 +189,7 @@ fn ready_servers(spec: &SpecFacts, seen: &Observation, primary: Option<Ordinal>,
     let count = seen
         .ordinals()
         .take(usize::from(spec.pods))
+        .filter(|(_, pod)| pod.object.value().is_some_and(|object| !object.terminating))
         .filter(|(ordinal, _)| {
             seen.server(*ordinal, now, limits::FACT_AGE)
                 .is_some_and(|server| match server.role {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::facts::{
-    Epoch, Fresh, Known, Link, Observation, Offset, Ordinal, PodUid, Reachability, Role, RunId,
-    Tick, Upstream,
+    Container, Epoch, Fresh, Known, Link, Observation, Offset, Ordinal, PodUid, Reachability, Role,
+    RunId, Tick, Upstream,
 };
 use crate::limits;
 
@@ -43,19 +43,27 @@ pub enum InSync {
     Others,
     /// The recorded primary, and not the guarded pod, so that nothing is lost with it.
     NotThisOne,
+    /// None, and the guarded pod neither runs nor answers.
+    NotRunning,
     /// The recorded primary, which is one of so many pods that are to stay, and another one of these if there is to be one.
     Staying(u8),
 }
 
 impl InSync {
     fn holds(self, pod: Ordinal, seen: &Observation, now: Tick) -> bool {
+        if self == Self::NotRunning {
+            let object = seen.pod(pod).and_then(|found| found.object.value());
+            let runs =
+                object.is_none_or(|object| matches!(object.container, Container::Running { .. }));
+            return !runs && !seen.answers(pod);
+        }
         let Some(primary) = seen.record.map(|record| record.pod) else {
             return self == Self::NotAsked;
         };
         let mut others = seen.ordinals().map(|(ordinal, _)| ordinal);
         let is = |ordinal| seen.is_in_sync(ordinal, now);
         match self {
-            Self::NotAsked => true,
+            Self::NotAsked | Self::NotRunning => true,
             Self::Others => others.all(|other| other == pod || is(other)),
             Self::NotThisOne => is(primary) && !is(pod),
             Self::Staying(count) => {

@@ -127,6 +127,12 @@ impl Observation {
         Some(before.unwrap_or(record.own()))
     }
 
+    /// Whether the server of a pod answered last when it was asked.
+    pub fn answers(&self, ordinal: Ordinal) -> bool {
+        self.pod(ordinal)
+            .is_some_and(|pod| pod.server.value().is_some())
+    }
+
     /// Whether a pod is there to stay and its server serves clients as it should: the recorded primary takes writes, any other
     /// follows it with a complete copy of the same history.
     pub fn is_in_sync(&self, ordinal: Ordinal, now: Tick) -> bool {

@@ -26,8 +26,8 @@ mod silence;
 
 use wellcake_crds::v1beta1::Topology;
 
-use crate::effects::{Decision, Guard};
-use crate::facts::{Hints, Observation, Ordinal, SpecFacts, Tick};
+use crate::effects::{Decision, Guard, Verb};
+use crate::facts::{Hints, Object, Observation, Ordinal, SpecFacts, Tick};
 use crate::limits;
 use crate::reasons::Reason;
 
@@ -48,13 +48,36 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
             decision.refuse(Reason::HandoverNeedsReplica, None);
         }
     }
+    if !hibernation::is_under_way(spec, seen) {
+        rollout::replace_broken(spec, seen, hints, now, &mut decision);
+    }
     provision::plan(spec, seen, hints, now, &mut decision);
+    settle(hints, now, &mut decision);
     rollout::tell_trouble(seen, &mut decision);
     requests(spec, &mut decision);
     if seen.rival {
         decision.refuse(Reason::AnotherOperatorActs, None);
     }
     decision
+}
+
+/// What would undo another effect of the same decision, or has just failed, is left out.
+fn settle(hints: &Hints, now: Tick, decision: &mut Decision) {
+    let scales = decision
+        .effects
+        .iter()
+        .any(|effect| matches!(effect.verb, Verb::ScaleIn { .. }));
+    let paused = hints.objects.pause(now);
+    let before = decision.effects.len();
+    decision.effects.retain(|effect| match effect.verb {
+        // Fewer pods are applied with all the rest.
+        Verb::Apply(Object::StatefulSet) => !scales,
+        Verb::SetLabel { .. } | Verb::KeepRecord { .. } => paused.is_none(),
+        _ => true,
+    });
+    if let Some(until) = paused.filter(|_| decision.effects.len() < before) {
+        decision.wake_at(until);
+    }
 }
 
 /// A single server opens by itself; there is nobody to hand over to and nothing to route.

@@ -3,8 +3,8 @@
 
 use crate::effects::{Decision, Guard, InSync, Verb};
 use crate::facts::{
-    Hints, Object, ObjectState, Observation, Ordinal, PodObject, Port, Record, Revision, SpecFacts,
-    Tick, Trouble,
+    Container, Epoch, Hints, Object, ObjectState, Observation, Ordinal, PodObject, Port, Record,
+    Revision, SpecFacts, Tick, Trouble,
 };
 use crate::limits;
 use crate::reasons::Reason;
@@ -47,6 +47,57 @@ pub fn pauses(hints: &Hints, now: Tick, decision: &mut Decision) -> bool {
     decision.wait(Reason::EvictionRefused, None);
     decision.wake_at(until);
     true
+}
+
+/// Replaces a pod of an older template that does not run, whoever leads: it holds nothing in memory, and its claim stays. Nothing
+/// else may be under way.
+pub fn replace_broken(
+    spec: &SpecFacts,
+    seen: &Observation,
+    hints: &Hints,
+    now: Tick,
+    decision: &mut Decision,
+) {
+    let busy = decision.effects.iter().any(|effect| {
+        matches!(
+            effect.verb,
+            Verb::Evict { .. } | Verb::ScaleIn { .. } | Verb::PauseWrites { .. }
+        )
+    });
+    // What is kept in a volume that goes with its pod would be lost.
+    let survives = spec.persistence.claims || !spec.persistence.survives_restart();
+    let leaving = seen.pods.iter().any(|pod| {
+        let object = pod.object.value();
+        object.is_some_and(|object| object.terminating)
+    });
+    if busy || leaving || !survives || spec.unserved.is_some() || hints.pods.pause(now).is_some() {
+        return;
+    }
+    let broken = seen
+        .ordinals()
+        .map(|(ordinal, _)| ordinal)
+        .find(|pod| is_outdated(seen, *pod) && !runs(seen, *pod));
+    let object = broken.and_then(|pod| seen.pod(pod)?.object.value());
+    let (Some(pod), Some(object)) = (broken, object) else {
+        return;
+    };
+    let guard = Guard {
+        epoch: Some(seen.record.map_or(Epoch(0), |record| record.epoch)),
+        pod: Some((pod, object.uid)),
+        in_sync: InSync::NotRunning,
+        ..Guard::NONE
+    };
+    decision.wait(Reason::WaitingForRollout, Some(pod));
+    decision.act(Verb::Evict { pod }, guard, Reason::PodReplaced);
+}
+
+/// Whether a pod may run, or answers.
+fn runs(seen: &Observation, pod: Ordinal) -> bool {
+    let object = seen.pod(pod).and_then(|found| found.object.value());
+    let troubled = object.is_some_and(|object| {
+        object.trouble.is_some() && !matches!(object.container, Container::Running { .. })
+    });
+    !troubled || seen.answers(pod)
 }
 
 /// Replaces the next replica, around a primary that serves.
@@ -156,6 +207,7 @@ pub fn alone(
         run: server.map(|server| server.run),
         ..Guard::NONE
     };
+    decision.wait(Reason::WaitingForRollout, Some(pod));
     decision.act(Verb::Evict { pod }, guard, Reason::PodReplaced);
 }
 

@@ -32,7 +32,9 @@ pub fn plan(
     let copy = seen.ordinals().any(|(ordinal, _)| is_copy(ordinal));
     // The primary hands over first, and what it handed over is seen through.
     let stays = record.pod.0 < spec.pods && record.served.is_none();
-    if !stays || !seen.is_in_sync(record.pod, now) || (spec.pods > 1 && !copy) {
+    // A primary that takes writes only while a replica acknowledges would take none without the last one.
+    let waits = spec.needs_replica && primary.needs_replica && spec.pods < 2;
+    if !stays || waits || !seen.is_in_sync(record.pod, now) || (spec.pods > 1 && !copy) {
         decision.wait(Reason::WaitingForScaleIn, None);
         return true;
     }

@@ -28,8 +28,10 @@ pub fn arm(
     if !spec.needs_replica {
         return;
     }
-    let is_followed = others(seen, record.pod, now)
-        .any(|(_, _, server)| server.follows(record.pod) && server.replid == primary.replid);
+    // With one pod asked for there is nobody to wait for.
+    let is_followed = spec.pods > 1
+        && others(seen, record.pod, now)
+            .any(|(_, _, server)| server.follows(record.pod) && server.replid == primary.replid);
     // Until the first acknowledgement of a replica that just came in sync, the primary would refuse every write (measured).
     if is_followed && primary.has_replica && !primary.needs_replica {
         let verb = Verb::NeedReplica {
@@ -74,7 +76,7 @@ pub fn disarm(
                 None => has_ended(pod) || is_over(pod),
             },
         );
-    if alone {
+    if alone || spec.pods < 2 {
         let verb = Verb::NeedReplica {
             pod: record.pod,
             needed: false,

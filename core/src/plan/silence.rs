@@ -160,7 +160,7 @@ fn finding(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) ->
     if stands.unseen || stands.lost.is_none() {
         return silent;
     }
-    if durable && !was_to_stop(seen, pod, stands.since) {
+    if durable && (spec.pods < 2 || !was_to_stop(seen, pod, stands.since)) {
         return Finding::Refuse(Reason::SilentPrimaryMayAcknowledge, primary.pod);
     }
     let stops = spec

@@ -127,7 +127,7 @@ fn replication(spec: &ValkeyClusterSpec, mode: StorageMode) -> Vec<(&'static str
         // A snapshot that only served a replica's copy must not be loaded at the next start.
         tuned.push(("rdb-del-sync-files", "yes".to_owned()));
     }
-    if spec.profile == Profile::Durable && defaults::data_pods(spec) > 1 {
+    if spec.profile == Profile::Durable {
         // The first primary has no replica yet and must take writes of its own.
         tuned.push(("min-replicas-to-write", "0".to_owned()));
     }

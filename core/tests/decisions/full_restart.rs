@@ -195,3 +195,32 @@ fn a_promotion_that_was_seen_through_forgets_the_primary_before_it() {
     let record = recorded(&s.decide()).expect("the history is recorded");
     assert_eq!((record.replid, record.served), (Some(Replid(2)), None));
 }
+
+#[test]
+fn where_nothing_is_kept_a_pod_that_does_not_come_holds_nobody_back() {
+    let came = |spec: SpecFacts| {
+        let mut s = healthy(spec);
+        for pod in 0..2u8 {
+            let uid = PodUid(30 + u16::from(pod));
+            s.object(pod, |o| o.uid = uid);
+            let server = ServerFacts {
+                pod_uid: uid,
+                ..booted(pod)
+            };
+            s.serve(pod, server);
+        }
+        s.object(2, |o| o.container = Container::Waiting);
+        s.seen.pods[2].server = Known::unknown(NOW);
+        s
+    };
+    let mut s = came(cache());
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 25_000));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)), "{:?}", s.decide());
+    let mut s = came(durable());
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 25_000));
+    assert_eq!(promoted(&s.decide()), None);
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 31_000));
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(refuses(&decision, Reason::UnseenCopy), "{decision:?}");
+}

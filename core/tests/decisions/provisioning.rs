@@ -161,3 +161,15 @@ fn nothing_is_done_for_a_cluster_that_is_being_deleted() {
     s.serve(0, booted(0));
     assert!(s.decide().effects.is_empty());
 }
+
+#[test]
+fn labels_and_copies_of_the_record_wait_after_a_failure_too() {
+    let mut s = healthy(durable());
+    s.object(1, |o| o.label = RoleLabel::None);
+    s.seen.kept_record = None;
+    assert_eq!(kinds(&s.decide()), [Kind::KeepRecord, Kind::SetLabel]);
+    s.hints = exec::after_batch(s.hints, &[(Kind::SetLabel, false)], NOW);
+    let decision = s.decide();
+    assert!(decision.effects.is_empty(), "{decision:?}");
+    assert_eq!(decision.wake, Some(Tick(NOW.0 + 500)));
+}

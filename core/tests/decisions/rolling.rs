@@ -247,3 +247,44 @@ fn an_eviction_that_is_refused_is_tried_again_later_and_keeps_nobody_from_leadin
     let done = after_batch(s.hints, &[(Kind::Evict, true)], NOW);
     assert_eq!(done, Hints::default());
 }
+
+#[test]
+fn a_broken_pod_is_replaced_by_a_corrected_template_although_nobody_leads() {
+    let broken = |s: &mut Situation, pod: u8| {
+        s.object(pod, |o| {
+            o.revision = Revision::Outdated;
+            o.trouble = Some(Trouble::Image);
+            o.container = Container::Waiting;
+        });
+        s.silence(pod, 10_000);
+    };
+    let mut s = fresh(cache());
+    for pod in 0..3 {
+        broken(&mut s, pod);
+    }
+    let decision = s.decide();
+    assert_eq!(evicted(&decision), Some(Ordinal(0)));
+    let leader = Authority::Leader {
+        epoch: 1,
+        valid_until: Tick(NOW.0 + 1000),
+    };
+    let effect = decision
+        .effects
+        .iter()
+        .find(|e| matches!(e.verb, Verb::Evict { .. }))
+        .expect("an eviction");
+    assert_eq!(admit(effect, &s.seen, leader, NOW), Ok(()));
+    s.object(0, |o| o.container = Container::Running { restarts: 0 });
+    assert!(admit(effect, &s.seen, leader, NOW).is_err(), "it runs");
+    // The only pod of a cluster that had a primary.
+    let mut s = alone(durable());
+    broken(&mut s, 0);
+    assert_eq!(evicted(&s.decide()), Some(Ordinal(0)));
+    s.object(0, |o| o.revision = Revision::Current);
+    assert_eq!(evicted(&s.decide()), None, "it is what the spec asks for");
+    // What is kept in a volume that goes with its pod is not given up.
+    let mut s = alone(durable());
+    s.spec.persistence.claims = false;
+    broken(&mut s, 0);
+    assert_eq!(evicted(&s.decide()), None);
+}

@@ -1,6 +1,6 @@
 //! Fewer pods: the primary and a copy stay before any pod goes.
 
-use wellcake_core::effects::{Decision, Verb};
+use wellcake_core::effects::{Decision, Kind, Verb};
 use wellcake_core::exec::{Authority, admit};
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
@@ -153,4 +153,60 @@ fn a_recorded_primary_that_does_not_come_back_is_named_and_nobody_leads_empty() 
     let decision = s.decide();
     assert!(!refuses(&decision, Reason::PrimaryScaledAway));
     assert!(waits_for(&decision, Reason::WaitingForPrimaryPod));
+}
+
+#[test]
+fn a_broken_pod_that_stays_is_replaced_while_fewer_pods_wait_for_it() {
+    let mut s = led_by_last(2);
+    for pod in [0, 1] {
+        s.object(pod, |o| {
+            o.revision = Revision::Outdated;
+            o.trouble = Some(Trouble::Image);
+            o.container = Container::Waiting;
+        });
+        s.silence(pod, 10_000);
+    }
+    let decision = s.decide();
+    assert_eq!(scaled_to(&decision), None);
+    assert!(
+        decision
+            .effects
+            .iter()
+            .any(|e| e.verb == Verb::Evict { pod: Ordinal(0) }),
+        "{decision:?}"
+    );
+}
+
+#[test]
+fn fewer_pods_and_a_changed_template_are_one_apply() {
+    let mut s = fewer(2);
+    s.seen
+        .objects
+        .set(Object::StatefulSet, Known::seen(NOW, ObjectState::Differs));
+    let decision = s.decide();
+    assert_eq!(kinds(&decision), [Kind::ScaleIn]);
+}
+
+#[test]
+fn a_durable_primary_takes_writes_alone_before_its_last_replica_goes() {
+    let mut s = healthy(durable());
+    s.spec.pods = 1;
+    s.spec.needs_replica = true;
+    s.server(0, |it| it.needs_replica = true);
+    let decision = s.decide();
+    assert_eq!(scaled_to(&decision), None);
+    assert!(decision.effects.iter().any(|e| {
+        e.verb
+            == Verb::NeedReplica {
+                pod: Ordinal(0),
+                needed: false,
+            }
+    }));
+    s.server(0, |it| it.needs_replica = false);
+    let decision = s.decide();
+    assert_eq!(
+        kinds(&decision),
+        [Kind::ScaleIn],
+        "and it is not asked for again"
+    );
 }

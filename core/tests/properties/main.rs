@@ -15,7 +15,7 @@ mod shift;
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
-use wellcake_core::effects::{Danger, Decision, Effect, Lane, Verb};
+use wellcake_core::effects::{Danger, Decision, Effect, InSync, Lane, Verb};
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
 use wellcake_core::{exec, limits, status, step};
@@ -284,9 +284,13 @@ proptest! {
         }
         for effect in &decision.effects {
             let Verb::Evict { pod } = effect.verb else { continue };
-            let record = case.seen.record.expect("nothing is replaced without a primary");
-            let leads = pod == record.pod;
-            prop_assert!(!leads || case.seen.pods.len() == 1);
+            let broken = effect.guard.in_sync == InSync::NotRunning;
+            let runs = case.seen.pod(pod).and_then(|found| found.object.value())
+                .is_some_and(|object| matches!(object.container, Container::Running { .. }));
+            prop_assert!(!broken || !(runs || case.seen.answers(pod)));
+            let leads = case.seen.record.is_some_and(|record| record.pod == pod);
+            prop_assert!(broken || case.seen.record.is_some(), "nothing that runs is replaced without a primary");
+            prop_assert!(broken || !leads || case.seen.pods.len() == 1);
             let away = |other: Ordinal| !case.seen.is_in_sync(other, NOW);
             let others_away = case.seen.ordinals().any(|(other, _)| other != pod && away(other));
             prop_assert!(!others_away || away(pod), "{:?} is a copy", pod);

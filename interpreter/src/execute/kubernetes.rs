@@ -14,7 +14,7 @@ use kube::api::{
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use wellcake_core::facts::Object;
+use wellcake_core::facts::{Object, ObjectState};
 use wellcake_core::render::{self, Owner, PASSWORD_KEY};
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::ValkeyCluster;
@@ -24,7 +24,7 @@ use super::{Failure, Request, valkey};
 use crate::clock::Clock;
 use crate::fetch::{Fetcher, secret_value, text_of, typed};
 use crate::observe::View;
-use crate::watch::{Caches, Claim, Cluster, Kept, LeanClaim, LeanPod, Pod, resource_of};
+use crate::watch::{Caches, Claim, Cluster, Kept, LeanClaim, LeanPod, Live, Pod, resource_of};
 
 /// Longest wait for one answer, in seconds.
 const DEADLINE: u64 = 5;
@@ -118,10 +118,17 @@ impl Kubernetes {
         params.field_validation = Some(kube::api::ValidationDirective::Strict);
         let applied = within(api.patch(name, &params, &Patch::Apply(&body))).await?;
         let live = typed(applied, &kind);
+        let altered = object == Object::StatefulSet && is_altered(desired, &live);
         if object == Object::Config {
             self.fetcher.wrote_config(live);
         } else if let Some(store) = self.caches.of(object) {
             store.put(live, self.clock.now());
+        }
+        if altered {
+            // To apply it again at once would be to no avail.
+            return Err(Failure::Vanished(
+                "something changes the StatefulSet when it is applied, such as an admission webhook",
+            ));
         }
         Ok(())
     }
@@ -304,6 +311,16 @@ impl Kubernetes {
     fn objects(&self, kind: &ApiResource) -> Api<DynamicObject> {
         Api::namespaced_with(self.client.clone(), &self.namespace, kind)
     }
+}
+
+/// Whether an object that was just applied differs from what was applied.
+fn is_altered(desired: &Value, live: &Live) -> bool {
+    let owner = desired
+        .pointer("/metadata/ownerReferences/0/uid")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    let state = render::compare(Some(desired), Some(&live.value()), owner);
+    state == Some(ObjectState::Differs)
 }
 
 fn is_already_there(why: &kube::Error) -> bool {

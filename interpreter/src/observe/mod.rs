@@ -105,9 +105,9 @@ impl View {
                 return None;
             }
         };
+        let objects = self.objects(&cluster, record.as_ref(), now);
         let pods = self.present_pods(&spec, record.as_ref());
         self.keep_servers(&cluster, &pods, now);
-        let objects = self.objects(&cluster, record.as_ref(), now);
         let addresses: Vec<_> = pods
             .iter()
             .map(|pod| pod.as_ref().and_then(|p| p.value.address))
@@ -186,28 +186,26 @@ impl View {
         same.then(|| self.clock.of(since))
     }
 
-    /// Pods by ordinal: as many as the spec asks for, up to the recorded primary's, and those beyond that are still there.
+    /// Pods by ordinal: as many as the spec or the StatefulSet asks for, up to those that the record names, and up to the last
+    /// one that is still there.
     fn present_pods(&self, spec: &SpecFacts, record: Option<&Record>) -> Vec<Option<Seen<Pod>>> {
-        let pod = |n: u8| {
-            let name = self.subject.name.pod(u32::from(n));
-            self.caches
-                .pods
-                .get(&Key::new(&self.subject.key.namespace, &name))
-        };
+        let name = &self.subject.name;
+        let there = self
+            .caches
+            .pods
+            .named(&self.subject.key.namespace, &format!("{}-", name.as_str()));
+        let mut found: BTreeMap<u8, Seen<Pod>> = there
+            .into_iter()
+            .filter_map(|pod| Some((parse::ordinal(&pod.value.key().name, name)?.0, pod)))
+            .collect();
         let applied = self
             .compared
             .get(&Object::StatefulSet)
             .map_or(0, |compared| compared.replicas);
+        let last = found.keys().next_back().map_or(0, |n| n.saturating_add(1));
         let recorded = record.map_or(0, Record::pods);
-        let least = spec.pods.max(applied).max(recorded);
-        let mut pods: Vec<_> = (0..least).map(pod).collect();
-        for n in least..u8::MAX {
-            match pod(n) {
-                Some(found) => pods.push(Some(found)),
-                None => break,
-            }
-        }
-        pods
+        let count = spec.pods.max(applied).max(recorded).max(last);
+        (0..count).map(|n| found.remove(&n)).collect()
     }
 
     /// One task asks each server. Those of the recorded primary, and of one that hands over to it, go on when the pod is gone
@@ -495,7 +493,8 @@ fn volume(claim: &Claim, cluster: &Cluster) -> Volume {
     let size = defaults::storage(&cluster.object.spec).size;
     let asked = Amount::parse(&size.0).map_or(0, Amount::units);
     match (claim.requested, claim.capacity) {
-        (Some(requested), _) if requested < asked => Volume::Smaller,
+        // Kubernetes grows no claim that is not bound.
+        (Some(requested), Some(_)) if requested < asked => Volume::Smaller,
         (_, Some(capacity)) if capacity < asked => Volume::Growing,
         _ => Volume::Enough,
     }

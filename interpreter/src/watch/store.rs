@@ -99,6 +99,15 @@ impl<V: Kept> Store<V> {
         self.read().entries.get(key).cloned()
     }
 
+    /// All objects of a namespace whose names begin with `prefix`.
+    pub fn named(&self, namespace: &str, prefix: &str) -> Vec<Seen<V>> {
+        let inner = self.read();
+        let from = inner.entries.range(Key::new(namespace, prefix)..);
+        from.take_while(|(key, _)| key.namespace == namespace && key.name.starts_with(prefix))
+            .map(|(_, seen)| seen.clone())
+            .collect()
+    }
+
     /// All objects.
     pub fn all(&self) -> Vec<Seen<V>> {
         self.read().entries.values().cloned().collect()

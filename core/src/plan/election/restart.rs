@@ -61,8 +61,16 @@ pub fn holder(
     match (fullest, unseen) {
         (Some(other), _) => Verdict::Refuse(Reason::RecordedDataGone, Some(other.ordinal)),
         (None, Unseen::Nobody) => Verdict::Leads(record.pod, Reason::PrimaryReturned),
+        // What does not run holds nothing where nothing is kept.
+        (None, Unseen::Away(_)) if !spec.persistence.survives_restart() => {
+            Verdict::Leads(record.pod, Reason::PrimaryReturned)
+        }
         (None, Unseen::Running(pod) | Unseen::Away(pod)) => {
-            Verdict::Wait(Reason::WaitingForPods, Some(pod), None)
+            let bound = bound(seen, now);
+            if now >= bound {
+                return Verdict::Refuse(Reason::UnseenCopy, Some(pod));
+            }
+            Verdict::Wait(Reason::WaitingForPods, Some(pod), Some(bound))
         }
     }
 }
