@@ -1,11 +1,12 @@
 //! Every server restarted: the record decides, unless another one shows a longer part of the same history.
 
-use crate::facts::{Container, Known, Observation, Ordinal, Record, SpecFacts, Tick};
+use crate::facts::{Container, Known, Observation, Ordinal, PodFacts, Record, SpecFacts, Tick};
 use crate::limits;
 use crate::reasons::Reason;
 
 use super::truth::{is_data_of, rank};
 use super::{Verdict, Voter, Voters};
+use crate::plan::silence::has_ended;
 
 /// The pod that leads by what it loaded.
 pub fn holder(
@@ -61,8 +62,7 @@ pub fn holder(
     match (fullest, unseen) {
         (Some(other), _) => Verdict::Refuse(Reason::RecordedDataGone, Some(other.ordinal)),
         (None, Unseen::Nobody) => Verdict::Leads(record.pod, Reason::PrimaryReturned),
-        // What does not run holds nothing where nothing is kept.
-        (None, Unseen::Away(_)) if !spec.persistence.survives_restart() => {
+        (None, Unseen::Away(_)) if nothing_is_left(spec, seen, voters) => {
             Verdict::Leads(record.pod, Reason::PrimaryReturned)
         }
         (None, Unseen::Running(pod) | Unseen::Away(pod)) => {
@@ -73,6 +73,18 @@ pub fn holder(
             Verdict::Wait(Reason::WaitingForPods, Some(pod), Some(bound))
         }
     }
+}
+
+/// Where nothing is kept, what has never started or has ended holds nothing.
+fn nothing_is_left(spec: &SpecFacts, seen: &Observation, voters: &Voters) -> bool {
+    let started = |pod: &PodFacts| {
+        let object = pod.object.value();
+        object.is_none_or(|object| !matches!(object.container, Container::Waiting))
+    };
+    let mut away = seen
+        .members(spec)
+        .filter(|(ordinal, _)| voters.iter().all(|voter| voter.ordinal != *ordinal));
+    !spec.persistence.survives_restart() && away.all(|(_, pod)| !started(pod) || has_ended(pod))
 }
 
 fn bound(seen: &Observation, now: Tick) -> Tick {
