@@ -29,7 +29,8 @@ pub struct Figure {
     pub higher_is_better: bool,
     /// The same figures of something else in the same run.
     pub peer: Option<serde_json::Value>,
-    /// The commit that was measured.
+    /// The commit that was measured; of the present checkout where the measure does not say it.
+    #[serde(default = "commit")]
     pub commit: String,
 }
 
