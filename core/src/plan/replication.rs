@@ -464,7 +464,8 @@ pub fn others(
         })
 }
 
-const fn is_pointed_at(server: &ServerFacts, primary: Ordinal) -> bool {
+/// Whether a server is a replica that is told to follow a pod.
+pub const fn is_pointed_at(server: &ServerFacts, primary: Ordinal) -> bool {
     matches!(server.role, Role::Replica { upstream: Upstream::Pod(of), .. } if of.0 == primary.0)
 }
 

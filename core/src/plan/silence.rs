@@ -21,7 +21,7 @@ use crate::reasons::Reason;
 
 use super::death::tells_of_an_end;
 use super::election::{self, Verdict};
-use super::replication::{any_copy, lead, obey, others};
+use super::replication::{any_copy, is_pointed_at, lead, obey, others};
 
 /// Why a primary that is silent is succeeded.
 const WHY: Reason = Reason::SilentPrimarySucceeded;
@@ -122,10 +122,6 @@ fn detach(
         };
         decision.act(Verb::Detach { pod: ordinal }, guard, WHY);
     }
-}
-
-const fn is_pointed_at(server: &ServerFacts, primary: Ordinal) -> bool {
-    matches!(server.role, Role::Replica { upstream: Upstream::Pod(of), .. } if of.0 == primary.0)
 }
 
 /// Whether the one that is to lead holds all that the silent primary was seen to hold. Its data is there and may come back.
