@@ -190,7 +190,7 @@ fn answered_since(pod: &PodFacts, fault: Option<Tick>) -> bool {
 }
 
 /// The kept connection was ended by the other side and a fresh one was refused afterwards.
-const fn is_closed_and_refused(reach: &Reachability) -> bool {
+pub const fn is_closed_and_refused(reach: &Reachability) -> bool {
     match (reach.kept, reach.fresh) {
         (Kept::Closed { at: closed }, Fresh::Refused { at: refused }) => refused.0 >= closed.0,
         _ => false,

@@ -6,12 +6,12 @@
 
 use crate::effects::{Decision, Guard, Verb};
 use crate::facts::{
-    Fresh, Kept, Observation, PodFacts, Port, Reachability, Record, Role, ServerFacts, SpecFacts,
-    Tick,
+    Observation, PodFacts, Port, Reachability, Record, Role, ServerFacts, SpecFacts, Tick,
 };
 use crate::limits;
 use crate::reasons::Reason;
 
+use super::death::is_closed_and_refused;
 use super::replication::others;
 use super::silence::has_ended;
 
@@ -96,8 +96,5 @@ const fn of_role(guard: Guard, replica: bool) -> Guard {
 fn is_over(pod: &PodFacts) -> bool {
     let own = |reach: &Reachability| pod.object.value().is_some_and(|o| o.uid == reach.pod_uid);
     let reach = pod.reach.filter(own);
-    reach.is_some_and(|reach| match (reach.kept, reach.fresh) {
-        (Kept::Closed { at: closed }, Fresh::Refused { at: refused }) => refused >= closed,
-        _ => false,
-    })
+    reach.as_ref().is_some_and(is_closed_and_refused)
 }
