@@ -16,6 +16,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, is_closed, primary_state};
 use super::election::Verdict;
+use super::replication::others;
 use super::{rollout, scale};
 
 /// The primary that counts and its state: the recorded one, or one that was to hand over to it and was not seen to.
@@ -93,6 +94,10 @@ pub fn plan(
     };
     // The handover before is seen through first, and what is handed over is recorded.
     if record.replid != Some(server.replid) || record.served.is_some() {
+        return false;
+    }
+    // A second one that takes writes is demoted first: nobody is promoted beside it.
+    if others(seen, primary.pod, now).any(|(_, _, other)| other.serves_writes()) {
         return false;
     }
     // Each attempt costs a pause of writes.

@@ -460,3 +460,22 @@ fn answers_from_before_a_deleted_primary_closed_its_connection_do_not_count() {
     assert_eq!(promoted(&decision), None);
     assert!(waits_for(&decision, Reason::WaitingForAnswers));
 }
+
+#[test]
+fn a_second_primary_is_demoted_before_anybody_hands_over() {
+    let mut s = healthy(cache());
+    s.spec.failover = Some(Target::Any);
+    s.serve(2, primary(2));
+    s.server(2, |it| it.replid = Replid(9));
+    let decision = s.decide();
+    assert_eq!(promoted(&decision), None);
+    assert!(
+        decision
+            .effects
+            .iter()
+            .any(|e| e.reason == Reason::SecondPrimaryDemoted),
+        "{decision:?}"
+    );
+    s.serve(2, replica(2));
+    assert!(promoted(&s.decide()).is_some());
+}
