@@ -57,6 +57,8 @@ pub fn after_batch(hints: Hints, tried: &[(Kind, bool)], now: Tick) -> Hints {
         let of = match kind {
             Kind::Evict | Kind::ScaleIn => &mut after.pods,
             Kind::GrowVolume => &mut after.volumes,
+            // What the server says is kept with it.
+            Kind::Configure => continue,
             _ => &mut after.objects,
         };
         *of = of.after(!done, now);

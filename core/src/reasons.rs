@@ -94,6 +94,11 @@ reasons! {
     PodReplaced Deed,
     /// Pods beyond `spec.replicas` were taken away; their volumes are kept.
     ScaledIn Deed,
+    /// The directives of `spec.config` that a running server takes were set by `CONFIG SET`.
+    DirectivesSet Upkeep,
+    /// A server does not start with the directives of `spec.config`: the pods go back to the last configuration that every server
+    /// accepted.
+    ConfigTakenBack Deed,
     /// The claim of a pod was asked to grow to `spec.storage.size`.
     VolumeGrown Deed,
     /// The annotation `valkey.wellcake.io/hibernate` is `true`: all pods were taken away, and their volumes are kept. What was
@@ -164,6 +169,8 @@ reasons! {
     /// Kubernetes refused to let a pod go, or did not answer: the PodDisruptionBudget that covers it allows no eviction now. It
     /// is tried again, at the latest after a minute; if it stays like this, see `kubectl get poddisruptionbudget`.
     EvictionRefused Wait,
+    /// The directives of `spec.config` that a running server takes were changed and are not set on all servers yet.
+    WaitingForDirectives Wait,
     /// The storage has not made the volume of the pod as large as its claim asks for yet.
     WaitingForVolume Wait,
     /// The pods end, since the cluster is to hibernate.
@@ -185,6 +192,13 @@ reasons! {
     /// An object of a name that this cluster needs belongs to somebody else: rename the cluster or remove the object.
     /// Objects of another operator are not adopted yet.
     ForeignObject Refusal,
+    /// The server refused directives of `spec.config`. None was changed, here or on any other server: correct the one that it names.
+    DirectivesRefused Refusal,
+    /// A server did not start with the directives of `spec.config`, so that all pods have the last configuration that every server
+    /// accepted: correct the directive that it names.
+    ConfigRefused Refusal,
+    /// The server of the pod does not start with its configuration: correct the directive that it names in `spec.config`.
+    ConfigNotUnderstood Refusal,
     /// The claim was asked to grow to `spec.storage.size`, and Kubernetes did not accept it: its storage class must allow volume
     /// expansion (`allowVolumeExpansion: true`), and quotas must leave room. It is tried again once a minute.
     VolumeNotGrown Refusal,

@@ -61,6 +61,22 @@ pub struct StatusFacts {
     pub degraded: (bool, Cause),
 }
 
+/// What facts cannot carry, since they are free of text.
+pub struct Words<'a> {
+    /// Digest of the configuration that is asked for.
+    pub config: &'a str,
+    /// What a server said that a note speaks of.
+    pub said: &'a dyn Fn(Note) -> Option<String>,
+}
+
+impl Words<'_> {
+    /// None.
+    pub const NONE: Words<'static> = Words {
+        config: "",
+        said: &|_| None,
+    };
+}
+
 /// Facts of the status that follows from a decision.
 pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tick) -> StatusFacts {
     let primary = serving_primary(spec, seen, now);
@@ -210,9 +226,13 @@ pub fn render(
     name: &ClusterName,
     namespace: &str,
     previous: &ValkeyClusterStatus,
+    words: &Words<'_>,
     now: Time,
 ) -> ValkeyClusterStatus {
     let mut status = previous.clone();
+    if facts.ready_condition.0 && !words.config.is_empty() {
+        status.last_good_config_digest = Some(words.config.to_owned());
+    }
     status.phase = Some(facts.phase);
     status.replicas = Some(i32::from(facts.replicas));
     status.ready_replicas = Some(i32::from(facts.ready));
@@ -233,6 +253,7 @@ pub fn render(
             cause,
             facts,
             name,
+            words,
             &now,
         );
     }
@@ -246,6 +267,7 @@ fn set_condition(
     cause: Cause,
     facts: &StatusFacts,
     name: &ClusterName,
+    words: &Words<'_>,
     now: &Time,
 ) {
     let word = if value { "True" } else { "False" };
@@ -258,7 +280,7 @@ fn set_condition(
         type_: kind.to_owned(),
         status: word.to_owned(),
         reason: reason_of(cause).to_owned(),
-        message: message_of(cause, facts, name),
+        message: message_of(cause, facts, name, words),
         observed_generation: Some(facts.generation),
         last_transition_time: changed_at,
     };
@@ -280,7 +302,7 @@ const fn reason_of(cause: Cause) -> &'static str {
     }
 }
 
-fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName) -> String {
+fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName, words: &Words<'_>) -> String {
     let counts = format!(
         "{}/{} servers are in sync and open",
         facts.ready, facts.replicas
@@ -298,16 +320,27 @@ fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName) -> String {
         Cause::ReplicasMissing => format!("Only {counts}."),
         Cause::Settled => "Nothing is under way.".to_owned(),
         Cause::Hibernated => Reason::Hibernated.doc().trim().to_owned(),
-        Cause::Decided(note) => sentence(note, facts.unserved, name),
+        Cause::Decided(note) => sentence(note, facts.unserved, words, name),
     }
 }
 
 /// A note as a sentence for conditions and events.
-pub fn sentence(note: Note, unserved: Option<Unserved>, name: &ClusterName) -> String {
+pub fn sentence(
+    note: Note,
+    unserved: Option<Unserved>,
+    words: &Words<'_>,
+    name: &ClusterName,
+) -> String {
     let about = match (note.pod, note.reason, unserved) {
         (Some(pod), _, _) => format!("{}: ", name.pod(u32::from(pod.0))),
         (None, Reason::FieldNotServed, Some(field)) => format!("{}: ", field.field()),
         _ => String::new(),
     };
-    format!("{about}{}", note.reason.doc().trim())
+    let said = (words.said)(note).filter(|said| !said.is_empty());
+    let said = said.map(|said| format!(" The server says: {said}"));
+    format!(
+        "{about}{}{}",
+        note.reason.doc().trim(),
+        said.unwrap_or_default()
+    )
 }

@@ -15,7 +15,8 @@ use wellcake_core::effects::{self, Decision, Effect, Verb};
 use wellcake_core::exec;
 use wellcake_core::facts::{Hints, Observation, Tick};
 use wellcake_core::reasons::Reason;
-use wellcake_core::status::{self, StatusFacts};
+use wellcake_core::render;
+use wellcake_core::status::{self, StatusFacts, Words};
 use wellcake_core::step;
 use wellcake_crds::v1beta1::{PrimaryDownFor, ValkeyClusterStatus};
 
@@ -127,8 +128,7 @@ impl Worker {
             decision: &decision,
         };
         self.recorder.pass(&line, &self.view.interner);
-        self.tales
-            .decided(&self.view.subject, &decision, look.spec.unserved);
+        self.tell_decision(&look, &decision);
         // What is done to objects of Kubernetes changes nothing that servers could tell.
         let moves = exec::lane(&decision, effects::Lane::Safety)
             .next()
@@ -149,6 +149,17 @@ impl Worker {
             status_at,
         ];
         Some(wakes.into_iter().flatten().fold(heartbeat, Instant::min))
+    }
+
+    fn tell_decision(&mut self, look: &Look, decision: &Decision) {
+        let said = |note| self.view.said(note);
+        let words = Words {
+            config: "",
+            said: &said,
+        };
+        let unserved = look.spec.unserved;
+        self.tales
+            .decided(&self.view.subject, decision, unserved, &words);
     }
 
     /// Does the effects of the safety lane in order; stops at the first that fails and says when to decide anew.
@@ -309,11 +320,18 @@ impl Worker {
         let cluster = self.view.cluster()?;
         let previous = cluster.object.status.clone().unwrap_or_default();
         let subject = &self.view.subject;
+        let config = render::config_digest(&look.cluster.object.spec);
+        let said = |note| self.view.said(note);
+        let words = Words {
+            config: &config,
+            said: &said,
+        };
         let mut wanted = status::render(
             &facts,
             &subject.name,
             &subject.key.namespace,
             &previous,
+            &words,
             Clock::wall(),
         );
         // The marker of an outage goes with the status that tells of the outage: a write of its own before a promotion

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wellcake_core::effects::{Decision, Effect, Note, Verb};
 use wellcake_core::facts::{Ordinal, Unserved};
 use wellcake_core::reasons::{Nature, Reason};
-use wellcake_core::status::sentence;
+use wellcake_core::status::{Words, sentence};
 
 use crate::events::{About, Teller, Told};
 use crate::metrics::Metrics;
@@ -32,7 +32,13 @@ impl Tales {
     }
 
     /// A decision was made.
-    pub fn decided(&mut self, subject: &Subject, decision: &Decision, unserved: Option<Unserved>) {
+    pub fn decided(
+        &mut self,
+        subject: &Subject,
+        decision: &Decision,
+        unserved: Option<Unserved>,
+        words: &Words<'_>,
+    ) {
         let notes = decision
             .waits
             .iter()
@@ -54,16 +60,12 @@ impl Tales {
             .map(|note| (note.reason, note.pod))
             .collect();
         for (reason, pod) in refusals.difference(&self.refusals) {
-            self.tell(
-                subject,
-                Note {
-                    reason: *reason,
-                    pod: *pod,
-                },
-                true,
-                "Refuse",
-                unserved,
-            );
+            let note = Note {
+                reason: *reason,
+                pod: *pod,
+            };
+            let text = sentence(note, unserved, words, &subject.name);
+            self.tell(subject, note, true, "Refuse", text);
         }
         self.refusals = refusals;
     }
@@ -99,7 +101,8 @@ impl Tales {
                 reason: effect.reason,
                 pod: pod_of(effect.verb),
             };
-            self.tell(subject, note, false, action_of(effect.verb), None);
+            let text = sentence(note, None, &Words::NONE, &subject.name);
+            self.tell(subject, note, false, action_of(effect.verb), text);
         }
     }
 
@@ -109,7 +112,7 @@ impl Tales {
         note: Note,
         warning: bool,
         action: &'static str,
-        unserved: Option<Unserved>,
+        text: String,
     ) {
         self.teller.tell(Told {
             about: About {
@@ -121,7 +124,7 @@ impl Tales {
             },
             warning,
             action,
-            note: sentence(note, unserved, &subject.name),
+            note: text,
         });
     }
 }
@@ -140,12 +143,14 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::AwaitCopy { pod, .. }
         | Verb::Detach { pod }
         | Verb::NeedReplica { pod, .. }
+        | Verb::Configure { pod }
         | Verb::SetLabel { pod, .. }
         | Verb::SetRoute { pod, .. } => Some(pod),
         Verb::CreateCredentials
         | Verb::Apply(_)
         | Verb::Delete(_)
         | Verb::ScaleIn { .. }
+        | Verb::GoBackToConfig
         | Verb::RecordPrimary { .. }
         | Verb::KeepRecord { .. }
         | Verb::MarkPrimaryDown { .. } => None,
@@ -176,5 +181,7 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::GrowVolume { .. } => "GrowVolume",
         Verb::Detach { .. } => "Detach",
         Verb::NeedReplica { .. } => "NeedReplica",
+        Verb::Configure { .. } => "Configure",
+        Verb::GoBackToConfig => "GoBackToConfig",
     }
 }

@@ -185,12 +185,14 @@ impl World {
             | Verb::AwaitCopy { pod, .. }
             | Verb::Detach { pod }
             | Verb::NeedReplica { pod, .. }
+            | Verb::Configure { pod }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
             Verb::Evict { pod } => self.evict(o, pod, effect),
             Verb::ScaleIn { to } => self.scale_in(o, to),
             Verb::CreateCredentials
             | Verb::Apply(_)
             | Verb::Delete(_)
+            | Verb::GoBackToConfig
             | Verb::GrowVolume { .. } => Ok(Ok(())),
         }
     }
@@ -267,6 +269,11 @@ impl World {
             Verb::NeedReplica { needed, .. } => {
                 if let Some(process) = self.process_of(uid) {
                     process.needs_replica = needed;
+                }
+            }
+            Verb::Configure { .. } => {
+                if let Some(process) = self.process_of(uid) {
+                    process.configured = true;
                 }
             }
             Verb::Open { .. } => {

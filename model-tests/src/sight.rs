@@ -1,9 +1,9 @@
 //! What an operator sees: its caches, the answers of servers, and the observation that follows.
 
 use wellcake_core::facts::{
-    ClaimFacts, ClaimUid, Former, Fresh, Kept, Known, Link, Object, ObjectFacts, ObjectState,
-    Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject, PodUid, Port, Reachability,
-    Revision, Role, Served, ServerFacts, Tick, Upstream, Volume,
+    ClaimFacts, ClaimUid, Directives, Former, Fresh, Kept, Known, Link, Object, ObjectFacts,
+    ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject, PodUid, Port,
+    Reachability, Revision, Role, Served, ServerFacts, Tick, Upstream, Volume,
 };
 
 use crate::world::{Disk, Process, World};
@@ -157,6 +157,11 @@ impl World {
             uptime: u32::try_from(self.now.since(process.started).0 / 1000).unwrap_or(u32::MAX),
             needs_replica: process.needs_replica,
             has_replica: process.primary && self.is_followed(uid),
+            directives: if process.configured {
+                Directives::Set
+            } else {
+                Directives::Unset
+            },
         }
     }
 

@@ -52,6 +52,8 @@ pub struct Process {
     pub epoch: u32,
     /// Whether it takes writes only while a replica acknowledges.
     pub needs_replica: bool,
+    /// Whether it was sent its directives.
+    pub configured: bool,
     /// When a replica acknowledged last.
     pub acknowledged: Option<Tick>,
 }
@@ -284,6 +286,7 @@ impl World {
             started: self.now,
             epoch: 0,
             needs_replica: false,
+            configured: false,
             acknowledged: None,
         }
     }

@@ -60,7 +60,7 @@ fn needs_of(kind: Kind) -> Vec<Access> {
             (CORE, "pods/eviction", &["create"]),
             (CORE, "pods", &["get"]),
         ],
-        Kind::ScaleIn => apply(Object::StatefulSet).into_iter().collect(),
+        Kind::ScaleIn | Kind::GoBackToConfig => apply(Object::StatefulSet).into_iter().collect(),
         // Spoken to the server itself.
         Kind::Promote
         | Kind::Follow
@@ -71,7 +71,8 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         | Kind::AwaitCopy
         | Kind::CloseClients
         | Kind::Detach
-        | Kind::NeedReplica => vec![],
+        | Kind::NeedReplica
+        | Kind::Configure => vec![],
     }
 }
 

@@ -142,6 +142,14 @@ pub enum Verb {
         /// Whether it shall take writes only while a replica acknowledges.
         needed: bool,
     },
+    /// Applies the StatefulSet with the file of the last configuration that every server accepted, and notes on it which one was
+    /// refused.
+    GoBackToConfig,
+    /// `CONFIG SET` of all directives that a running server takes, at once.
+    Configure {
+        /// The pod.
+        pod: Ordinal,
+    },
 }
 
 /// The kinds of effects, for metrics, permissions and generated references.
@@ -189,11 +197,15 @@ pub enum Kind {
     Detach,
     /// [`Verb::NeedReplica`].
     NeedReplica,
+    /// [`Verb::Configure`].
+    Configure,
+    /// [`Verb::GoBackToConfig`].
+    GoBackToConfig,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -215,6 +227,8 @@ impl Kind {
         Self::GrowVolume,
         Self::Detach,
         Self::NeedReplica,
+        Self::Configure,
+        Self::GoBackToConfig,
     ];
 
     /// Name in metrics and traces.
@@ -241,6 +255,8 @@ impl Kind {
             Self::GrowVolume => "grow_volume",
             Self::Detach => "detach",
             Self::NeedReplica => "need_replica",
+            Self::Configure => "configure",
+            Self::GoBackToConfig => "go_back_to_config",
         }
     }
 }
@@ -290,6 +306,8 @@ impl Verb {
             Self::GrowVolume { .. } => Kind::GrowVolume,
             Self::Detach { .. } => Kind::Detach,
             Self::NeedReplica { .. } => Kind::NeedReplica,
+            Self::Configure { .. } => Kind::Configure,
+            Self::GoBackToConfig => Kind::GoBackToConfig,
         }
     }
 
@@ -303,7 +321,8 @@ impl Verb {
             | Self::Evict { .. }
             | Self::ScaleIn { .. }
             | Self::Detach { .. }
-            | Self::NeedReplica { .. } => Danger::Disruptive,
+            | Self::NeedReplica { .. }
+            | Self::Configure { .. } => Danger::Disruptive,
             Self::Follow { .. } => Danger::Destructive,
             _ => Danger::Free,
         }
@@ -319,6 +338,8 @@ impl Verb {
             | Self::Evict { .. }
             | Self::ScaleIn { .. }
             | Self::GrowVolume { .. }
+            | Self::Configure { .. }
+            | Self::GoBackToConfig
             | Self::SetLabel { .. } => Lane::Provisioning,
             _ => Lane::Safety,
         }

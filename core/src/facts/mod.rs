@@ -20,7 +20,9 @@ pub use ids::{ClaimUid, Epoch, Interner, OVERFLOW, Offset, Ordinal, PodUid, Repl
 pub use known::{Known, Stamped};
 pub use objects::{Object, ObjectFacts, ObjectState, PasswordSource};
 pub use pod::{ClaimFacts, Container, PodFacts, PodObject, Revision, RoleLabel, Trouble, Volume};
-pub use server::{Former, Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream};
+pub use server::{
+    Directives, Former, Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream,
+};
 pub use time::{Millis, Tick};
 
 /// One look at a cluster: everything but the spec and the clock.

@@ -9,7 +9,7 @@ use super::{Known, Ordinal};
 pub enum Object {
     /// Secrets: the generated password, and the ACL file with the replication credentials. Created once.
     Credentials,
-    /// ConfigMap with valkey.conf; immutable, named by its digest.
+    /// ConfigMap with valkey.conf, named by the digest of what only the start of a server takes from it.
     Config,
     /// Headless Service.
     HeadlessService,
@@ -82,6 +82,10 @@ pub struct ObjectFacts {
     pub primary_route: Option<Ordinal>,
     /// Replicas that the StatefulSet asks for now.
     pub replicas_applied: u8,
+    /// Whether pods keep an earlier configuration, since a server did not start with the one that is asked for.
+    pub config_refused: bool,
+    /// Whether every server accepted an earlier configuration, to which pods can go back.
+    pub config_before: bool,
     /// The password.
     pub password: Known<PasswordSource>,
 }
@@ -94,6 +98,8 @@ impl ObjectFacts {
             client_route: None,
             primary_route: None,
             replicas_applied: 0,
+            config_refused: false,
+            config_before: false,
             password: Known::unknown(since),
         }
     }

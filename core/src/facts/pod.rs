@@ -52,7 +52,8 @@ impl Revision {
     }
 }
 
-/// Why a pod does not run, as the scheduler and the kubelet tell. It is told to users and decides nothing.
+/// Why a pod does not run, as the scheduler and the kubelet tell. It is told to users; only a configuration that is not understood
+/// decides anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Trouble {
     /// No node takes it (condition `PodScheduled`, reason `Unschedulable`).
@@ -63,6 +64,8 @@ pub enum Trouble {
     Container,
     /// Its process ends again and again (`CrashLoopBackOff`).
     Crashes,
+    /// So it does, and by its own last words it does not understand its configuration.
+    Config,
 }
 
 /// A pod object.

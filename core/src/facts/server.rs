@@ -54,6 +54,19 @@ pub enum Role {
     },
 }
 
+/// How the directives of a server that it takes while it runs stand to what is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Directives {
+    /// This operator process has not set them since the server's process started: it has what its file said.
+    Unset,
+    /// This operator process set them before they were changed.
+    Due,
+    /// Set.
+    Set,
+    /// The server refused them; none of them was changed (`config.c: configSetCommand` takes all or none).
+    Refused,
+}
+
 /// One answer of a server: `INFO` of sections server, replication, persistence and keyspace, from one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServerFacts {
@@ -86,6 +99,8 @@ pub struct ServerFacts {
     pub needs_replica: bool,
     /// Whether a replica of it is online and acknowledged lately, by its own word.
     pub has_replica: bool,
+    /// Its directives.
+    pub directives: Directives,
 }
 
 impl ServerFacts {

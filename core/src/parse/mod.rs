@@ -3,12 +3,14 @@
 mod info;
 mod pod;
 mod record;
+mod refusal;
 mod server;
 mod spec;
 
 pub use info::{Info, InfoError, InfoRole, ReplicaInfo, UpstreamInfo};
 pub use pod::ordinal;
 pub use record::{RecordError, record, record_status};
+pub use refusal::config_error;
 pub use server::server_facts;
 pub use spec::{
     failover_token, is_to_hibernate, promote_token, restart_token, spec_facts, unserved,

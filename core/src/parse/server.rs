@@ -2,12 +2,14 @@
 
 use super::info::{Info, InfoRole};
 use crate::facts::{
-    Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Tick, Upstream,
+    Directives, Interner, Link, Offset, PodUid, Port, Replid, Role, RunId, ServerFacts, Tick,
+    Upstream,
 };
 use crate::render::NOBODY;
 
 /// What a server says of itself. `pod_uid` is the pod whose address answered, `port` the port it answered on,
-/// `run_since` when this process answered first; `addresses` tells which pod has an address now.
+/// `run_since` when this process answered first; `addresses` tells which pod has an address now. Whether its directives were
+/// set is nothing that it says.
 pub fn server_facts(
     info: &Info,
     run_since: Tick,
@@ -34,6 +36,7 @@ pub fn server_facts(
         uptime: u32::try_from(info.uptime_seconds).unwrap_or(u32::MAX),
         needs_replica: info.good_replicas.is_some(),
         has_replica: info.has_replica(),
+        directives: Directives::Unset,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The decision. One file per concern:
 //!
 //! * [`provision`]: objects of Kubernetes;
+//! * [`configuration`]: directives of servers;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
 //! * [`hibernation`]: no pods at all;
 //! * [`silence`]: whether one that is silent although its pod exists is succeeded;
@@ -12,6 +13,7 @@
 //! * [`rollout`]: pods of an older template are replaced, one at a time;
 //! * [`scale`]: fewer pods than there are.
 
+mod configuration;
 mod death;
 mod election;
 mod handover;
@@ -52,7 +54,9 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
         rollout::replace_broken(spec, seen, hints, now, &mut decision);
     }
     provision::plan(spec, seen, hints, now, &mut decision);
+    configuration::go_back(seen, &mut decision);
     settle(hints, now, &mut decision);
+    configuration::plan(spec, seen, now, &mut decision);
     rollout::tell_trouble(seen, &mut decision);
     requests(spec, &mut decision);
     if seen.rival {
@@ -72,7 +76,7 @@ fn settle(hints: &Hints, now: Tick, decision: &mut Decision) {
     decision.effects.retain(|effect| match effect.verb {
         // Fewer pods are applied with all the rest.
         Verb::Apply(Object::StatefulSet) => !scales,
-        Verb::SetLabel { .. } | Verb::KeepRecord { .. } => paused.is_none(),
+        Verb::SetLabel { .. } | Verb::KeepRecord { .. } | Verb::GoBackToConfig => paused.is_none(),
         _ => true,
     });
     if let Some(until) = paused.filter(|_| decision.effects.len() < before) {

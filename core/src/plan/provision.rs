@@ -6,6 +6,8 @@ use crate::facts::{
 };
 use crate::reasons::Reason;
 
+use super::configuration;
+
 /// Plans the objects of a cluster.
 pub fn plan(
     spec: &SpecFacts,
@@ -31,7 +33,7 @@ pub fn plan(
         return;
     }
     for object in Object::ALL {
-        plan_object(seen, object, decision);
+        plan_object(seen, object, now, decision);
     }
     volumes(seen, hints, now, decision);
 }
@@ -100,7 +102,7 @@ fn state(seen: &Observation, object: Object) -> Option<ObjectState> {
     seen.objects.state(object).value().copied()
 }
 
-fn plan_object(seen: &Observation, object: Object, decision: &mut Decision) {
+fn plan_object(seen: &Observation, object: Object, now: Tick, decision: &mut Decision) {
     match seen.objects.state(object) {
         Known::Absent if object == Object::Credentials => {
             decision.act(
@@ -114,6 +116,9 @@ fn plan_object(seen: &Observation, object: Object, decision: &mut Decision) {
             decision.wait(Reason::CreatingObjects, None);
         }
         Known::Seen(seen_state) => match seen_state.value {
+            // It differs by directives only that servers are to take first.
+            ObjectState::Differs
+                if object == Object::Config && !configuration::is_file_due(seen, now) => {}
             ObjectState::Differs => {
                 decision.act(Verb::Apply(object), Guard::NONE, Reason::ObjectCorrected);
             }

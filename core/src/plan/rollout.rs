@@ -227,6 +227,7 @@ pub fn tell_trouble(seen: &Observation, decision: &mut Decision) {
             Trouble::Image => Reason::ImageNotPulled,
             Trouble::Container => Reason::ContainerNotMade,
             Trouble::Crashes => Reason::ServerCrashes,
+            Trouble::Config => Reason::ConfigNotUnderstood,
         };
         decision.refuse(reason, Some(ordinal));
     }

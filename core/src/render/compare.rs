@@ -73,8 +73,8 @@ pub fn rolled_part(stateful_set: &Value) -> Value {
 }
 
 /// The StatefulSet as it can be applied over the live one: with the volumes that the latter was made with, with `replicas`, or
-/// else no fewer replicas than it has, and with the restart that was asked for last, since a request that is taken back is
-/// no other one.
+/// else no fewer replicas than it has, with the restart that was asked for last, since a request that is taken back is no other
+/// one, and with the configuration that it has if the one that is asked for was refused.
 pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) -> Value {
     let mut applied = desired.clone();
     let Some(live_spec) = live.and_then(|live| live.get("spec")) else {
@@ -99,6 +99,12 @@ pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) ->
             .entry(annotations::RESTARTED_AT)
             .or_insert_with(|| asked.clone());
     }
+    if let Some(live) = live {
+        super::refused::keep(&mut applied, live);
+    }
+    let Some(spec) = applied.get_mut("spec").and_then(Value::as_object_mut) else {
+        return applied;
+    };
     match live_spec.get(VOLUMES) {
         Some(volumes) if !has_volumes(desired, live) => {
             spec.insert(VOLUMES.to_owned(), volumes.clone());

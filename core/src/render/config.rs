@@ -2,6 +2,10 @@
 //!
 //! Four parts, in this order: what no user may change; the operator's tuning, which `spec.config` replaces directive by
 //! directive; what is computed from resources and profile, likewise; `spec.config` itself. Nothing in it is secret.
+//!
+//! The ConfigMap is named by what only the start of a server takes from it ([`config_digest`]): under one name that part never
+//! changes, so that a container that restarts finds the file that its pod was made for. The directives that a running server
+//! takes ([`super::directives`]) follow in the file once every server took them.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +13,7 @@ use serde_json::{Value, json};
 use wellcake_crds::defaults::{self, MAXMEMORY_PERCENT};
 use wellcake_crds::v1beta1::{LogFormat, Profile, StorageMode, Topology, ValkeyClusterSpec};
 
+use super::directives::is_live;
 use super::hash::sha256_hex;
 use super::metadata::metadata;
 use super::quantity::Amount;
@@ -32,37 +37,50 @@ const BACKLOG_SHARE: u64 = 16;
 /// Text of valkey.conf.
 pub fn config(spec: &ValkeyClusterSpec) -> String {
     let mut lines = fixed(spec);
-    let tuned = tuning(spec).into_iter().chain(computed(spec));
-    let sorted: BTreeMap<&str, String> = tuned
-        .filter(|(key, _)| !spec.config.contains_key(*key))
-        .collect();
-    lines.extend(sorted.iter().map(|(key, value)| format!("{key} {value}")));
+    let tuned = tuned(spec).into_iter();
+    lines.extend(tuned.map(|(key, value)| format!("{key} {value}")));
     lines.extend(spec.config.iter().map(|(key, value)| user_line(key, value)));
     lines.push(String::new());
     lines.join("\n")
 }
 
-/// Digest of valkey.conf that names its revision: 10 hex digits.
-pub fn config_digest(spec: &ValkeyClusterSpec) -> String {
-    digest_of(&config(spec))
+/// All directives but the fixed ones, with their values as they are written.
+pub fn directives(spec: &ValkeyClusterSpec) -> BTreeMap<String, String> {
+    let tuned = tuned(spec).into_iter();
+    let tuned = tuned.map(|(key, value)| (key.to_owned(), value));
+    let given = spec.config.clone();
+    tuned.chain(given).collect()
 }
 
-/// The ConfigMap of the present revision. It never changes: a container that restarts finds the file that its pod was
-/// made for.
+/// What the operator sets where `spec.config` does not.
+fn tuned(spec: &ValkeyClusterSpec) -> BTreeMap<&'static str, String> {
+    let all = tuning(spec).into_iter().chain(computed(spec));
+    all.filter(|(key, _)| !spec.config.contains_key(*key))
+        .collect()
+}
+
+/// Digest of what only the start of a server takes from valkey.conf, 10 hex digits; it names the file's revision. The memory
+/// limit, whose change replaces the pods anyway, is part of it: what is computed from it must not meet a container that still
+/// has another limit.
+pub fn config_digest(spec: &ValkeyClusterSpec) -> String {
+    let mut lines = fixed(spec);
+    let started = directives(spec).into_iter();
+    let started = started.filter(|(key, value)| !is_live(key, value));
+    lines.extend(started.map(|(key, value)| user_line(&key, &value)));
+    lines.push(format!("# {:?}", memory_limit(spec)));
+    let text = lines.join("\n");
+    sha256_hex(text.as_bytes()).chars().take(10).collect()
+}
+
+/// The ConfigMap of the present revision.
 pub fn config_map(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
-    let text = config(spec);
-    let name = owner.name.config_revision(&digest_of(&text));
+    let name = owner.name.config_revision(&config_digest(spec));
     json!({
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": metadata(owner, spec, &name),
-        "immutable": true,
-        "data": { CONFIG_KEY: text },
+        "data": { CONFIG_KEY: config(spec) },
     })
-}
-
-fn digest_of(text: &str) -> String {
-    sha256_hex(text.as_bytes()).chars().take(10).collect()
 }
 
 /// What `spec.config` may not name.

@@ -5,12 +5,14 @@
 
 mod compare;
 mod config;
+pub mod directives;
 mod disruption;
 mod hash;
 mod image;
 mod metadata;
 mod quantity;
 mod quote;
+mod refused;
 mod secrets;
 mod services;
 mod stateful_set;
@@ -26,6 +28,7 @@ pub use compare::{compare, credentials, over_live};
 pub use config::{CONFIG_KEY, config, config_digest};
 pub use quantity::{Amount, QuantityError};
 pub use quote::quote;
+pub use refused::{config_of, go_back, refused_config};
 pub use secrets::{
     ACL_KEY, OPERATOR_PASSWORD_KEY, PASSWORD_KEY, REPLICATION_CONFIG_KEY, REPLICATION_PASSWORD_KEY,
     SOURCE_ANNOTATION, acl_secret, auth_secret, password_matches, source,

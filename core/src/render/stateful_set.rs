@@ -116,6 +116,8 @@ fn container(spec: &ValkeyClusterSpec) -> Value {
         "args": [format!("{CONFIG_PATH}/{CONFIG_KEY}")],
         "ports": [{ "name": SERVER, "containerPort": CLIENT_PORT, "protocol": "TCP" }],
         "readinessProbe": readiness(),
+        // The last words of a server that does not understand its configuration.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": container_security(spec),
         "volumeMounts": [
             { "name": "config", "mountPath": CONFIG_PATH, "readOnly": true },

@@ -11,6 +11,7 @@
 mod situation;
 
 mod adversity;
+mod configuration;
 mod death;
 mod first_primary;
 mod full_restart;

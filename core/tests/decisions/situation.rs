@@ -92,6 +92,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         uptime: 1,
         needs_replica: false,
         has_replica: false,
+        directives: Directives::Set,
     }
 }
 

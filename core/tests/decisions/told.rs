@@ -2,7 +2,7 @@
 
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
-use wellcake_core::status;
+use wellcake_core::status::{self, Words};
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::{Phase, ValkeyClusterStatus};
 
@@ -55,10 +55,17 @@ fn traffic_that_still_goes_elsewhere_is_not_available() {
 fn transition_times_move_only_with_the_value() {
     let name = ClusterName::parse("web").expect("name");
     let facts = told(&healthy(cache()));
-    let first = status::render(&facts, &name, "ns", &ValkeyClusterStatus::default(), time());
+    let first = status::render(
+        &facts,
+        &name,
+        "ns",
+        &ValkeyClusterStatus::default(),
+        &Words::NONE,
+        time(),
+    );
     let later: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time =
         serde_json::from_value(serde_json::json!("2026-01-02T00:00:00Z")).expect("time");
-    let second = status::render(&facts, &name, "ns", &first, later);
+    let second = status::render(&facts, &name, "ns", &first, &Words::NONE, later);
     assert_eq!(first, second, "nothing changed, nothing is written");
     assert_eq!(first.internal_endpoint.as_deref(), Some("web.ns.svc:6379"));
     assert_eq!(first.primary.as_deref(), Some("web-0"));
@@ -71,7 +78,14 @@ fn a_field_that_is_not_served_is_named_in_the_ready_condition() {
     s.seen.pods.clear();
     let name = ClusterName::parse("web").expect("name");
     let facts = told(&s);
-    let status = status::render(&facts, &name, "ns", &ValkeyClusterStatus::default(), time());
+    let status = status::render(
+        &facts,
+        &name,
+        "ns",
+        &ValkeyClusterStatus::default(),
+        &Words::NONE,
+        time(),
+    );
     let ready = status
         .conditions
         .iter()

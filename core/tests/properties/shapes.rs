@@ -107,7 +107,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
         (
             prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
             any::<bool>(),
-            any::<bool>(),
+            (any::<bool>(), directives()),
         ),
     );
     (identity, data).prop_map(
@@ -119,7 +119,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 offset,
                 loading,
                 keys,
-                (uptime, needs_replica, has_replica),
+                (uptime, needs_replica, (has_replica, directives)),
             ),
         )| {
             ServerFacts {
@@ -137,9 +137,19 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 uptime,
                 needs_replica,
                 has_replica,
+                directives,
             }
         },
     )
+}
+
+fn directives() -> impl Strategy<Value = Directives> + Clone {
+    prop_oneof![
+        6 => Just(Directives::Set),
+        1 => Just(Directives::Unset),
+        1 => Just(Directives::Due),
+        1 => Just(Directives::Refused),
+    ]
 }
 
 fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
@@ -165,6 +175,7 @@ fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
         1 => Just(Some(Trouble::NoNode)),
         1 => Just(Some(Trouble::Image)),
         1 => Just(Some(Trouble::Crashes)),
+        1 => Just(Some(Trouble::Config)),
     ];
     let shape = (container, label, revision, trouble);
     (pod_uid(ordinal), shape, flags).prop_map(
@@ -354,6 +365,7 @@ fn objects() -> impl Strategy<Value = ObjectFacts> {
             facts.client_route = client;
             facts.primary_route = primary;
             facts.replicas_applied = applied;
+            facts.config_before = applied % 2 == 0;
             facts.password = password;
             facts
         })
@@ -543,6 +555,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: b
                 uptime: 1_000,
                 needs_replica: leads && needs_replica,
                 has_replica: leads && needs_replica,
+                directives: Directives::Set,
             },
         ),
         reach: Some(Reachability {

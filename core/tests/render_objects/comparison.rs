@@ -77,7 +77,7 @@ fn all_but_fewer_pods_and_other_volumes_is_applied() {
     for applied in [
         json!({ "image": "valkey/valkey:8.1" }),
         json!({ "replicas": 5, "image": "valkey/valkey:8.1" }),
-        json!({ "config": { "timeout": "60" } }),
+        json!({ "config": { "io-threads": "2" } }),
         json!({ "storage": { "size": "5Gi", "mode": "none" } }),
         json!({ "nodeSelector": { "disk": "fast" } }),
         json!({ "resources": { "limits": { "cpu": "1" } } }),

@@ -1,17 +1,16 @@
 //! valkey.conf and the map that holds it.
 
 use serde_json::{Value, json};
-use wellcake_core::facts::Object;
-use wellcake_core::render::{self};
+use wellcake_core::facts::{Object, ObjectState};
+use wellcake_core::render::{self, compare, config_of, go_back, over_live, refused_config};
 use wellcake_crds::annotations::CONFIG_HASH;
 
 use crate::cases::*;
 
 #[test]
-fn a_changed_configuration_gets_another_map_and_another_template() {
-    let (plain, tuned) = (json!({}), json!({ "config": { "timeout": "60" } }));
+fn what_only_a_start_takes_gets_another_map_and_another_template() {
+    let (plain, tuned) = (json!({}), json!({ "config": { "io-threads": "2" } }));
     let map = must(Object::Config, tuned.clone());
-    assert_eq!(map["immutable"], json!(true));
     assert_eq!(
         map["metadata"]["name"],
         named(Object::Config, tuned.clone())
@@ -24,7 +23,7 @@ fn a_changed_configuration_gets_another_map_and_another_template() {
         map["data"]["valkey.conf"]
             .as_str()
             .expect("a text")
-            .ends_with("\ntimeout 60\n")
+            .ends_with("\nio-threads 2\n")
     );
     let set = must(Object::StatefulSet, tuned.clone());
     let digest = set["spec"]["template"]["metadata"]["annotations"][CONFIG_HASH]
@@ -37,6 +36,69 @@ fn a_changed_configuration_gets_another_map_and_another_template() {
     assert_eq!(
         pod_spec(tuned)["volumes"][0]["configMap"]["name"],
         format!("web-config-{digest}")
+    );
+}
+
+#[test]
+fn what_a_running_server_takes_changes_the_file_and_no_template() {
+    let plain = json!({ "config": { "io-threads": "2" } });
+    let tuned = json!({ "config": { "io-threads": "2", "timeout": "60", "maxmemory-policy": "noeviction" } });
+    assert_eq!(
+        must(Object::StatefulSet, plain.clone()),
+        must(Object::StatefulSet, tuned.clone())
+    );
+    let (before, after) = (must(Object::Config, plain), must(Object::Config, tuned));
+    assert_eq!(before["metadata"]["name"], after["metadata"]["name"]);
+    assert_eq!(
+        compare(Some(&after), Some(&before), UID),
+        Some(ObjectState::Differs)
+    );
+    // A value with quotes within cannot be sent as it is written.
+    let quoted = json!({ "config": { "io-threads": "2", "save": "\"900 1\" \"60 5\"" } });
+    assert_ne!(
+        must(Object::Config, quoted)["metadata"]["name"],
+        after["metadata"]["name"]
+    );
+}
+
+#[test]
+fn another_memory_limit_is_another_file() {
+    let with = |limit: &str| {
+        let limits = json!({ "resources": { "limits": { "memory": limit } } });
+        named(Object::Config, limits)
+    };
+    assert_ne!(with("1Gi"), with("2Gi"));
+    assert_eq!(with("1Gi"), with("1024Mi"));
+}
+
+#[test]
+fn a_refused_file_is_kept_away_until_another_one_is_asked_for() {
+    let good = must(Object::StatefulSet, json!({}));
+    let bad = must(
+        Object::StatefulSet,
+        json!({ "config": { "io-threads": "many" } }),
+    );
+    let digest = |set: &Value| config_of(set).expect("a digest").to_owned();
+    let pinned = go_back(&bad, &name(), &digest(&good), "io-threads many: no integer");
+    assert_eq!(pinned["spec"]["template"], good["spec"]["template"]);
+    assert_eq!(
+        refused_config(&pinned),
+        Some((digest(&bad).as_str(), "io-threads many: no integer"))
+    );
+    // The API server keeps it as it is, and so does each later comparison and application.
+    assert_eq!(over_live(&bad, Some(&pinned), None), pinned);
+    assert_eq!(
+        compare(Some(&bad), Some(&pinned), UID),
+        Some(ObjectState::Matches)
+    );
+    let mended = must(
+        Object::StatefulSet,
+        json!({ "config": { "io-threads": "2" } }),
+    );
+    assert_eq!(over_live(&mended, Some(&pinned), None), mended);
+    assert_eq!(
+        compare(Some(&mended), Some(&pinned), UID),
+        Some(ObjectState::Differs)
     );
 }
 

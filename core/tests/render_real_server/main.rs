@@ -9,6 +9,7 @@
     clippy::unwrap_used
 )]
 
+mod directives;
 mod server;
 
 use std::time::{Duration, Instant};

@@ -184,7 +184,7 @@ impl Connection {
 }
 
 /// The program: `VALKEY_SERVER`, or `valkey-server` in `PATH`.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     if let Some(given) = std::env::var_os("VALKEY_SERVER") {
         return PathBuf::from(given);
     }

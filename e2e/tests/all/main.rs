@@ -3,6 +3,7 @@
 
 mod all_pods;
 mod changes;
+mod configuration;
 mod creation;
 mod deletion;
 mod failover;

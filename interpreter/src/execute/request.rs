@@ -151,6 +151,14 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
         Verb::NeedReplica { pod, needed } => {
             valkey(effect, pod, Command::NeedReplica(needed), view, look)
         }
+        Verb::Configure { pod } => valkey(
+            effect,
+            pod,
+            Command::Configure(view.directives()),
+            view,
+            look,
+        ),
+        Verb::GoBackToConfig => go_back(view, look),
         Verb::Open { pod } => valkey(effect, pod, Command::Open, view, look),
         Verb::CloseClients { pod } => valkey(effect, pod, Command::CloseClients, view, look),
         Verb::PauseWrites { pod } => valkey(effect, pod, Command::PauseWrites, view, look),
@@ -193,6 +201,27 @@ fn apply(
         let live = live.map(|live| live.value());
         desired = Arc::new(render::over_live(&desired, live.as_ref(), replicas));
     }
+    Ok(Request::Apply {
+        object,
+        desired,
+        uid,
+    })
+}
+
+/// The StatefulSet with the last configuration that every server accepted.
+fn go_back(view: &mut View, look: &Look) -> Result<Request, Failure> {
+    let gone = || Failure::Vanished("there is no earlier configuration to go back to any more");
+    let good = view.good_config(&look.cluster).ok_or_else(gone)?;
+    let said = view.config_error().unwrap_or_default();
+    let Request::Apply {
+        object,
+        desired,
+        uid,
+    } = apply(Object::StatefulSet, Ordinal::default(), None, view, look)?
+    else {
+        return Err(gone());
+    };
+    let desired = Arc::new(render::go_back(&desired, &view.subject.name, good, &said));
     Ok(Request::Apply {
         object,
         desired,

@@ -9,13 +9,14 @@ use wellcake_core::render::CLIENT_PORT;
 
 use super::Failure;
 use crate::clock::Clock;
+use crate::observe::Sent;
 use crate::valkey::{Connection, Server};
 
 /// Pause between two looks at a replica that catches up.
 const CATCH_UP_PAUSE: Duration = Duration::from_millis(1);
 
 /// A command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
     /// `REPLICAOF NO ONE`.
     Promote,
@@ -35,6 +36,8 @@ pub enum Command {
     NeedReplica(bool),
     /// `CLIENT KILL TYPE normal`.
     CloseClients,
+    /// `CONFIG SET` of these directives.
+    Configure(Sent),
 }
 
 /// Sends a command and reads the server again over the same connection, so that the next decision sees what became of it.
@@ -48,7 +51,7 @@ pub async fn send(
         return await_offset(server, connection, offset, clock).await;
     }
     server.commands();
-    let done = order(server, &mut connection, command).await;
+    let done = order(server, &mut connection, &command).await;
     // An error reply says that it was not done; anything else says nothing.
     if done.as_ref().is_err_and(|why| !why.is_proof_of_life()) {
         server.doubt(clock.now());
@@ -63,14 +66,14 @@ pub async fn send(
 async fn order(
     server: &Server,
     connection: &mut Connection,
-    command: Command,
+    command: &Command,
 ) -> Result<(), crate::valkey::Failure> {
     match command {
         Command::Promote => connection.promote().await,
-        Command::Follow(primary) => connection.follow(primary).await,
+        Command::Follow(primary) => connection.follow(*primary).await,
         Command::StepDown => connection.step_down().await,
         Command::Open => connection.open().await,
-        Command::NeedReplica(needed) => connection.need_replica(needed).await,
+        Command::NeedReplica(needed) => connection.need_replica(*needed).await,
         Command::PauseWrites => {
             let time = Duration::from_millis(limits::HANDOVER_PAUSE.0);
             connection.pause_writes(time).await
@@ -84,6 +87,15 @@ async fn order(
                 port = CLIENT_PORT,
                 "closed connections of clients"
             );
+            Ok(())
+        }
+        Command::Configure(directives) => {
+            let refused = connection.configure(directives).await?;
+            let is_refused = refused.is_some();
+            server.was_configured(directives, refused);
+            if is_refused {
+                return Err(crate::valkey::Failure::Refusal);
+            }
             Ok(())
         }
         // A look and no command.

@@ -1,5 +1,6 @@
 //! One look at a cluster: from the caches and the servers to the facts that the core decides from.
 
+mod configuration;
 mod objects;
 
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use crate::clock::Clock;
 use crate::fetch::Fetcher;
 use crate::valkey::{Server, Snapshot, Surroundings, serve};
 use crate::watch::{Caches, Claim, Cluster, Kept as _, Key, Pod, Seen};
+
+pub use configuration::Sent;
 
 /// What a view is of.
 pub struct Subject {
@@ -48,6 +51,7 @@ pub struct View {
     servers: BTreeMap<String, (Arc<Server>, DropGuard)>,
     rendered: objects::Rendered,
     compared: BTreeMap<Object, objects::Compared>,
+    asked: configuration::Asked,
     /// The newest offset of the last primary that served, and which one that is.
     primary_offset: Option<(Epoch, Served, Offset)>,
     pods_seen: Vec<(String, bool)>,
@@ -82,6 +86,7 @@ impl View {
             servers: BTreeMap::new(),
             rendered: objects::Rendered::default(),
             compared: BTreeMap::new(),
+            asked: configuration::Asked::default(),
             primary_offset: None,
             pods_seen: Vec::new(),
         }
@@ -106,6 +111,7 @@ impl View {
             }
         };
         let objects = self.objects(&cluster, record.as_ref(), now);
+        self.ask_directives(&cluster);
         let pods = self.present_pods(&spec, record.as_ref());
         self.keep_servers(&cluster, &pods, now);
         let addresses: Vec<_> = pods
@@ -343,7 +349,7 @@ impl View {
                 _ => Upstream::Other,
             }
         };
-        let value = parse::server_facts(
+        let mut value = parse::server_facts(
             &answer.info,
             answer.run_since,
             uid,
@@ -351,6 +357,7 @@ impl View {
             upstream,
             &mut self.interner,
         );
+        value.directives = self.directives_of(snapshot);
         let stamped = Stamped {
             at: answer.at,
             value,

@@ -77,6 +77,7 @@ impl View {
             }
             self.compared.insert(object, compared);
         }
+        self.config_facts(cluster, &mut facts);
         facts.set(Object::Credentials, fetched.credentials);
         facts.password = fetched.password;
         facts

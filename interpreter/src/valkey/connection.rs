@@ -1,5 +1,6 @@
 //! One connection to one server.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -22,6 +23,9 @@ use wellcake_crds::names::OPERATOR_USER;
 const CONNECT: Duration = Duration::from_millis(500);
 /// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_millis(1_000);
+
+/// Characters of an error reply that are told.
+const LONGEST_REFUSAL: usize = 300;
 
 /// Why a server gave no answer that can be used. No text of a reply is kept: it could quote a command with a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -263,6 +267,28 @@ impl Connection {
             .arg("min-replicas-to-write")
             .arg(u8::from(needed));
         self.send(&set).await
+    }
+
+    /// Sets directives, all or none (`config.c: configSetCommand`). What the server says if it refuses them: it names one of them,
+    /// and no value.
+    pub async fn configure(
+        &mut self,
+        directives: &BTreeMap<String, String>,
+    ) -> Result<Option<String>, Failure> {
+        let mut set = redis::cmd("CONFIG");
+        set.arg("SET");
+        for (name, value) in directives {
+            set.arg(name).arg(value);
+        }
+        let answer = timeout(ANSWER, set.query_async::<()>(&mut self.inner));
+        match answer.await.map_err(|_| Failure::TimedOut)? {
+            Ok(()) => Ok(None),
+            Err(why) if Failure::of(&why) == Failure::Refusal => {
+                let said = why.detail().unwrap_or("the values are not accepted");
+                Ok(Some(said.chars().take(LONGEST_REFUSAL).collect()))
+            }
+            Err(why) => Err(Failure::of(&why)),
+        }
     }
 
     /// Has the server take no writes for a time, and hold them back meanwhile.

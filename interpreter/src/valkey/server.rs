@@ -1,5 +1,6 @@
 //! The server of one pod: what it said last, and the task that asks it.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,6 +37,17 @@ pub struct Answer {
     pub info: Arc<Info>,
 }
 
+/// Directives that a process was sent.
+#[derive(Clone, Debug)]
+pub struct Configured {
+    /// The process.
+    pub run: String,
+    /// What it was sent.
+    pub directives: Arc<BTreeMap<String, String>>,
+    /// What it said if it refused them.
+    pub refused: Option<Arc<str>>,
+}
+
 /// What is known of a server.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -53,6 +65,8 @@ pub struct Snapshot {
     pub rivalry: Rivalry,
     /// How many commands were sent that change it.
     pub commands: u64,
+    /// The directives that it was sent last.
+    pub configured: Option<Configured>,
 }
 
 /// The server of one pod.
@@ -96,6 +110,7 @@ impl Server {
             connection: None,
             rivalry: Rivalry::default(),
             commands: 0,
+            configured: None,
         };
         Self {
             uid: uid.to_owned(),
@@ -158,6 +173,24 @@ impl Server {
     pub fn commands(&self) {
         let mut state = self.state();
         state.commands = state.commands.wrapping_add(1);
+    }
+
+    /// The process that answered last was sent directives, and took or refused them.
+    pub fn was_configured(
+        &self,
+        directives: &Arc<BTreeMap<String, String>>,
+        refused: Option<String>,
+    ) {
+        let mut state = self.state();
+        let run = state
+            .answer
+            .as_ref()
+            .map(|answer| answer.info.run_id.clone());
+        state.configured = run.map(|run| Configured {
+            run,
+            directives: Arc::clone(directives),
+            refused: refused.map(Arc::from),
+        });
     }
 
     /// Whether a command was done, or what it did, is not known: what was known before it is not known now.

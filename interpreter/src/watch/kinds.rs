@@ -9,6 +9,7 @@ use kube::{Resource, ResourceExt};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use wellcake_core::facts::{Container, RoleLabel, Trouble};
+use wellcake_core::parse;
 use wellcake_core::render::{Amount, SERVER};
 use wellcake_crds::annotations;
 use wellcake_crds::labels;
@@ -146,8 +147,14 @@ struct ContainerStatus {
 #[serde(default)]
 struct ContainerStates {
     running: Option<serde::de::IgnoredAny>,
-    terminated: Option<serde::de::IgnoredAny>,
+    terminated: Option<Terminated>,
     waiting: Option<Waiting>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+struct Terminated {
+    message: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -176,6 +183,8 @@ pub struct Pod {
     pub restarted_at: Option<String>,
     /// Why it does not run.
     pub trouble: Option<Trouble>,
+    /// What its server did not understand of its configuration when it ended last.
+    pub config_error: Option<String>,
 }
 
 kept!(Pod, |one, other| {
@@ -188,7 +197,15 @@ kept!(Pod, |one, other| {
             pod.trouble,
         )
     };
-    let texts = |pod: &Self| [&pod.node, &pod.revision, &pod.restarted_at].map(Clone::clone);
+    let texts = |pod: &Self| {
+        [
+            &pod.node,
+            &pod.revision,
+            &pod.restarted_at,
+            &pod.config_error,
+        ]
+        .map(Clone::clone)
+    };
     facts(one) == facts(other) && texts(one) == texts(other)
 });
 
@@ -214,6 +231,7 @@ impl From<LeanPod> for Pod {
                 _ => RoleLabel::None,
             },
             trouble: trouble(&pod.status),
+            config_error: server_of(&pod.status).and_then(config_error),
             node: pod.spec.node_name,
             revision,
             restarted_at,
@@ -231,10 +249,7 @@ fn trouble(status: &PodStatus) -> Option<Trouble> {
     if unscheduled {
         return Some(Trouble::NoNode);
     }
-    let server = status
-        .container_statuses
-        .iter()
-        .find(|it| it.name == SERVER)?;
+    let server = server_of(status)?;
     match server.state.waiting.as_ref()?.reason.as_deref()? {
         "ErrImagePull" | "ImagePullBackOff" | "InvalidImageName" | "ErrImageNeverPull" => {
             Some(Trouble::Image)
@@ -242,9 +257,21 @@ fn trouble(status: &PodStatus) -> Option<Trouble> {
         "CreateContainerConfigError" | "CreateContainerError" | "RunContainerError" => {
             Some(Trouble::Container)
         }
+        "CrashLoopBackOff" if config_error(server).is_some() => Some(Trouble::Config),
         "CrashLoopBackOff" => Some(Trouble::Crashes),
         _ => None,
     }
+}
+
+fn server_of(status: &PodStatus) -> Option<&ContainerStatus> {
+    let mut all = status.container_statuses.iter();
+    all.find(|it| it.name == SERVER)
+}
+
+/// The termination message holds the end of the log (`terminationMessagePolicy: FallbackToLogsOnError`).
+fn config_error(server: &ContainerStatus) -> Option<String> {
+    let terminated = server.last_state.terminated.as_ref()?;
+    parse::config_error(terminated.message.as_deref()?)
 }
 
 fn container(statuses: &[ContainerStatus]) -> Container {

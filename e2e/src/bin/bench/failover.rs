@@ -237,8 +237,8 @@ async fn harm(
         Fault::Roll => {
             let mut spec = replication();
             // Another one each time.
-            let seconds = 1_000 + cluster.look().await?.epoch();
-            spec["config"] = json!({ "timeout": seconds.to_string() });
+            let backlog = 1_000 + cluster.look().await?.epoch();
+            spec["config"] = json!({ "tcp-backlog": backlog.to_string() });
             cluster.apply(spec).await?;
             Ok(Instant::now())
         }

@@ -1,0 +1,140 @@
+//! Directives that running servers are to be sent, what became of them, and what servers say of their configuration.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wellcake_core::effects::Note;
+use wellcake_core::facts::{Directives, Object, ObjectFacts};
+use wellcake_core::reasons::Reason;
+use wellcake_core::render::{self, CONFIG_KEY, directives};
+
+use super::View;
+use crate::valkey::Snapshot;
+use crate::watch::{Cluster, Live};
+
+/// Directives by name, with their values.
+pub type Sent = Arc<BTreeMap<String, String>>;
+
+/// What all servers of a cluster are to be sent.
+#[derive(Default)]
+pub(super) struct Asked {
+    /// What the rest was made from: the generation of the spec and the file.
+    of: Option<(i64, Option<Arc<Live>>)>,
+    all: Sent,
+    /// Names that this process ever sent, or that the file had.
+    names: BTreeSet<String>,
+}
+
+impl View {
+    /// Works out what servers are to be sent, if the spec or the file changed. Names stay known as long as this process: what
+    /// was in force goes back to its default when it is not asked for any more.
+    pub(super) fn ask_directives(&mut self, cluster: &Cluster) {
+        let file = self.compared_live(Object::Config);
+        let generation = cluster.object.metadata.generation.unwrap_or(0);
+        let same = self.asked.of.as_ref().is_some_and(|(known, of)| {
+            let unchanged = match (of, &file) {
+                (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+                (None, None) => true,
+                _ => false,
+            };
+            *known == generation && unchanged
+        });
+        if same {
+            return;
+        }
+        let text = file.as_ref().map(|live| live.value());
+        let text = text
+            .as_ref()
+            .and_then(|value| value.get("data")?.get(CONFIG_KEY)?.as_str());
+        self.asked
+            .names
+            .extend(directives::live_names(text.unwrap_or_default()));
+        let all = directives::live(&cluster.object.spec, &self.asked.names);
+        self.asked.names.extend(all.keys().cloned());
+        if *self.asked.all != all {
+            self.asked.all = Arc::new(all);
+        }
+        self.asked.of = Some((generation, file));
+    }
+
+    /// What servers are to be sent.
+    pub fn directives(&self) -> Sent {
+        Arc::clone(&self.asked.all)
+    }
+
+    /// How the directives of a server stand.
+    pub(super) fn directives_of(&self, snapshot: &Snapshot) -> Directives {
+        let run = snapshot.answer.as_ref().map(|answer| &answer.info.run_id);
+        let sent = snapshot.configured.as_ref();
+        match sent.filter(|sent| Some(&sent.run) == run) {
+            None => Directives::Unset,
+            Some(sent) if sent.directives != self.asked.all => Directives::Due,
+            Some(sent) if sent.refused.is_some() => Directives::Refused,
+            Some(_) => Directives::Set,
+        }
+    }
+
+    /// How the configuration of new pods stands to what is asked for.
+    pub(super) fn config_facts(&self, cluster: &Cluster, facts: &mut ObjectFacts) {
+        let asked = render::config_digest(&cluster.object.spec);
+        let live = self.compared_live(Object::StatefulSet);
+        let value = live.map(|live| live.value());
+        let refused = value.as_ref().and_then(render::refused_config);
+        facts.config_refused = refused.is_some_and(|(digest, _)| digest == asked);
+        facts.config_before = self.good_config(cluster).is_some_and(|good| good != asked);
+    }
+
+    /// Digest of the last configuration with which every server started.
+    pub fn good_config<'a>(&self, cluster: &'a Cluster) -> Option<&'a str> {
+        let status = cluster.object.status.as_ref()?;
+        status.last_good_config_digest.as_deref()
+    }
+
+    /// What a server said that a note speaks of.
+    pub fn said(&self, note: Note) -> Option<String> {
+        match note.reason {
+            Reason::DirectivesRefused => {
+                let pod = self.pod_named(note)?;
+                let (server, _) = self.servers.get(&pod.uid)?;
+                let refused = server.snapshot().configured?.refused?;
+                Some(refused.to_string())
+            }
+            Reason::ConfigNotUnderstood => self.pod_named(note)?.config_error,
+            Reason::ConfigRefused => {
+                let live = self.compared_live(Object::StatefulSet)?.value();
+                let (_, said) = render::refused_config(&live)?;
+                Some(said.to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// What some server that does not start says of its configuration.
+    pub fn config_error(&self) -> Option<String> {
+        self.named_pods().find_map(|pod| pod.config_error)
+    }
+
+    fn pod_named(&self, note: Note) -> Option<Named> {
+        let name = self.subject.name.pod(u32::from(note.pod?.0));
+        self.named_pods().find(|pod| pod.name == name)
+    }
+
+    fn named_pods(&self) -> impl Iterator<Item = Named> {
+        let prefix = format!("{}-", self.subject.name.as_str());
+        let found = self.caches.pods.named(&self.subject.key.namespace, &prefix);
+        found.into_iter().map(|pod| {
+            use crate::watch::Kept;
+            Named {
+                name: pod.value.key().name.clone(),
+                uid: pod.value.uid().to_owned(),
+                config_error: pod.value.config_error.clone(),
+            }
+        })
+    }
+}
+
+struct Named {
+    name: String,
+    uid: String,
+    config_error: Option<String>,
+}
