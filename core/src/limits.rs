@@ -47,6 +47,9 @@ pub const RETURN_OF_OTHERS: Millis = Millis(30_000);
 pub const RETRY_FIRST: Millis = Millis(500);
 /// Longest pause after failed effects of the provisioning lane.
 pub const RETRY_MAX: Millis = Millis(60_000);
+/// The first release whose files and copies older ones may not be able to read. Measured: 8.0.1 ends with "Wrong signature" at a
+/// file of 9.1.2, and a copy of data with expiring hash fields fails for ever ("Can't store key in RDB version 11").
+pub const NEWER_FORMAT: u8 = 9;
 /// Most data pods of one cluster that are handled (the schema's bound).
 pub const MAX_PODS: u8 = 100;
 /// How long a server must be up before it may become the first primary although pod 0 has not come.

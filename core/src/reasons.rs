@@ -202,6 +202,9 @@ reasons! {
     /// The claim was asked to grow to `spec.storage.size`, and Kubernetes did not accept it: its storage class must allow volume
     /// expansion (`allowVolumeExpansion: true`), and quotas must leave room. It is tried again once a minute.
     VolumeNotGrown Refusal,
+    /// `spec.image` asks for a release before 9 and a server runs 9 or newer, whose files and copies older ones may not be able to
+    /// read: no pod is changed. Ask for an image of release 9 or newer.
+    DowngradeNotServed Refusal,
     /// The change needs the only server to be restarted, and it would not find its data again: it keeps them in memory only.
     /// Say that this may be with a new value of the annotation `valkey.wellcake.io/restart`.
     ChangeLosesData Refusal,

@@ -15,6 +15,7 @@
 pub mod apply;
 pub mod audit;
 pub mod cluster;
+pub mod drain;
 pub mod faults;
 pub mod hanging;
 pub mod ledger;

@@ -162,6 +162,7 @@ impl World {
             } else {
                 Directives::Unset
             },
+            major: 8,
         }
     }
 

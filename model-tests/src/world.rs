@@ -366,6 +366,7 @@ fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
         },
         needs_replica: profile == Profile::Durable,
         replica_lag: 10,
+        image_major: None,
         unserved: None,
         promote: None,
         failover: None,

@@ -10,7 +10,7 @@ use crate::paths::Layout;
 use crate::progress::Progress;
 
 /// Debian packages, each with a file by which its presence is seen without asking dpkg.
-const PACKAGES: [(&str, &str); 14] = [
+const PACKAGES: [(&str, &str); 16] = [
     ("ca-certificates", "/usr/sbin/update-ca-certificates"),
     ("catatonit", "/usr/bin/catatonit"),
     ("conntrack", "/usr/sbin/conntrack"),
@@ -25,8 +25,10 @@ const PACKAGES: [(&str, &str); 14] = [
     ("mmdebstrap", "/usr/bin/mmdebstrap"),
     ("mount", "/bin/mount"),
     ("nftables", "/usr/sbin/nft"),
+    ("python3-pip", "/usr/bin/pip3"),
     ("runc", "/usr/sbin/runc"),
     ("socat", "/usr/bin/socat"),
+    ("unzip", "/usr/bin/unzip"),
     ("util-linux", "/usr/bin/setsid"),
 ];
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::build::images;
 use crate::build::store::Item;
+use crate::build::wheel;
 use crate::command::{logged, output, output_with_input, shown_to_user};
 use crate::install::chart::CHART;
 use crate::paths::Layout;
@@ -19,6 +20,8 @@ use crate::schemas;
 const CARGO_DENY: &str = "0.20.2";
 /// The package whose tests need the cluster with the operator.
 const END_TO_END: &str = "wellcake-e2e";
+/// Tests that start servers; they are run with the oldest and with the newest release.
+const WITH_SERVERS: [&str; 2] = ["render_real_server", "servers"];
 
 /// What ran, for how long, and whether it held.
 struct Stage {
@@ -112,6 +115,14 @@ pub fn run(layout: &Layout, progress: &Progress, up: impl FnOnce() -> Result<()>
                 .args(["--lib", "--bins"])
                 .args(selected(&targets.alone))
                 .env("VALKEY_SERVER", valkey.join("valkey-server")),
+        )
+    });
+    stages.run("tests with servers of Valkey 9.1", || {
+        let server = wheel::valkey_server(layout, progress)?;
+        shown_to_user(
+            cargo_test(layout)
+                .args(WITH_SERVERS.iter().flat_map(|name| ["--test", name]))
+                .env("VALKEY_SERVER", server),
         )
     });
     stages.run("examples in doc comments", || {

@@ -106,6 +106,8 @@ pub struct SpecFacts {
     /// `min-replicas-max-lag` in seconds: how long a server with `min-replicas-to-write` takes writes after the last
     /// acknowledgement of a replica.
     pub replica_lag: u32,
+    /// The first number of the version that the tag of `spec.image` gives, if it does.
+    pub image_major: Option<u8>,
     /// The first field that is not served, if any.
     pub unserved: Option<Unserved>,
     /// An order to promote.

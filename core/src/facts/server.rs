@@ -101,6 +101,8 @@ pub struct ServerFacts {
     pub has_replica: bool,
     /// Its directives.
     pub directives: Directives,
+    /// The first number of its version (`valkey_version`); 0 if it gives none.
+    pub major: u8,
 }
 
 impl ServerFacts {

@@ -37,7 +37,12 @@ pub fn server_facts(
         needs_replica: info.good_replicas.is_some(),
         has_replica: info.has_replica(),
         directives: Directives::Unset,
+        major: info.version.as_deref().and_then(major).unwrap_or(0),
     }
+}
+
+fn major(version: &str) -> Option<u8> {
+    version.split('.').next()?.parse().ok()
 }
 
 fn role(info: &Info, addresses: impl Fn(&str, u16) -> Upstream) -> Role {

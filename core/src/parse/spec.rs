@@ -7,6 +7,7 @@ use wellcake_crds::{annotations, defaults};
 use super::pod::ordinal;
 use crate::facts::{Epoch, Ordinal, Persistence, PromoteOrder, SpecFacts, Target, Unserved};
 use crate::limits;
+use crate::render;
 
 /// What a ValkeyCluster asks for.
 pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
@@ -32,6 +33,7 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
         },
         needs_replica: needs_replica(spec),
         replica_lag: replica_lag(spec),
+        image_major: render::image_major(&spec.image),
         unserved: unserved(spec),
         promote: promote_order(cluster),
         failover: failover_token(cluster).map(|_| failover_target(cluster)),

@@ -4,6 +4,7 @@ use crate::effects::{Decision, Guard, Verb};
 use crate::facts::{
     Hints, Known, Object, ObjectState, Observation, PasswordSource, SpecFacts, Tick, Volume,
 };
+use crate::limits;
 use crate::reasons::Reason;
 
 use super::configuration;
@@ -33,6 +34,10 @@ pub fn plan(
         return;
     }
     for object in Object::ALL {
+        if object == Object::StatefulSet && is_downgrade(spec, seen) {
+            decision.refuse(Reason::DowngradeNotServed, None);
+            continue;
+        }
         plan_object(seen, object, now, decision);
     }
     volumes(seen, hints, now, decision);
@@ -96,6 +101,15 @@ fn is_blocked(seen: &Observation, decision: &mut Decision) -> bool {
     }
     // Servers that run already have their password; a Secret that is missing later must not stop their upkeep.
     foreign || (password.is_some() && !made)
+}
+
+/// Whether an image is asked for that may not be able to read what some server wrote.
+fn is_downgrade(spec: &SpecFacts, seen: &Observation) -> bool {
+    let older = spec
+        .image_major
+        .is_some_and(|major| major < limits::NEWER_FORMAT);
+    let mut servers = seen.pods.iter().filter_map(|pod| pod.server.last());
+    older && servers.any(|server| server.major >= limits::NEWER_FORMAT)
 }
 
 fn state(seen: &Observation, object: Object) -> Option<ObjectState> {

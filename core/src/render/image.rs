@@ -12,6 +12,11 @@ pub fn version(image: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
+/// Major number of an image reference, likewise.
+pub fn image_major(image: &str) -> Option<u8> {
+    version(image).and_then(|(major, _)| u8::try_from(major).ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::version;

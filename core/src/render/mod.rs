@@ -26,6 +26,7 @@ use crate::facts::{Object, Ordinal};
 
 pub use compare::{compare, credentials, over_live};
 pub use config::{CONFIG_KEY, config, config_digest};
+pub use image::image_major;
 pub use quantity::{Amount, QuantityError};
 pub use quote::quote;
 pub use refused::{config_of, go_back, refused_config};

@@ -173,3 +173,30 @@ fn labels_and_copies_of_the_record_wait_after_a_failure_too() {
     assert!(decision.effects.is_empty(), "{decision:?}");
     assert_eq!(decision.wake, Some(Tick(NOW.0 + 500)));
 }
+
+#[test]
+fn an_image_that_cannot_read_what_a_server_wrote_is_refused_and_changes_nothing() {
+    let mut s = healthy(cache());
+    let differs = Known::seen(NOW, ObjectState::Differs);
+    s.seen.objects.set(Object::StatefulSet, differs);
+    let applies = |s: &Situation| {
+        let decision = s.decide();
+        let verb = Verb::Apply(Object::StatefulSet);
+        let applied = decision.effects.iter().any(|effect| effect.verb == verb);
+        (applied, refuses(&decision, Reason::DowngradeNotServed))
+    };
+    for (major, server, wanted) in [
+        (Some(8), 8, (true, false)),
+        (Some(9), 8, (true, false)),
+        (Some(9), 9, (true, false)),
+        (None, 9, (true, false)),
+        (Some(8), 9, (false, true)),
+    ] {
+        s.spec.image_major = major;
+        s.server(1, |it| it.major = server);
+        assert_eq!(applies(&s), wanted, "{major:?} {server}");
+    }
+    // One that does not answer now wrote it nevertheless.
+    s.silence(1, 10_000);
+    assert_eq!(applies(&s), (false, true));
+}

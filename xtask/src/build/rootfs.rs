@@ -19,16 +19,18 @@ pub struct Rootfs {
 }
 
 impl Rootfs {
-    /// Makes the tar.
-    pub fn build(&self, tar: &Path, log: &Path) -> Result<()> {
+    /// Makes the tar, with one more hook if there is one.
+    pub fn build(&self, tar: &Path, hook: Option<&str>, log: &Path) -> Result<()> {
         let mirror = mirror()?;
         let mut command = Command::new("mmdebstrap");
         command
             .args(["--variant=essential", "--mode=root"])
-            .arg(format!("--include={}", self.packages.join(",")))
             .args(LEFT_OUT.map(|path| format!("--dpkgopt=path-exclude={path}")))
             .args(["--dpkgopt=path-include=/usr/share/doc/*/copyright"]);
-        for hook in self.hooks {
+        if !self.packages.is_empty() {
+            command.arg(format!("--include={}", self.packages.join(",")));
+        }
+        for hook in self.hooks.iter().copied().chain(hook) {
             command.arg(format!("--customize-hook={hook}"));
         }
         command.arg(self.suites[0]).arg(tar);

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt};
 use serde_json::json;
 use wellcake_e2e::apply::{Applied, replication, restarts};
+use wellcake_e2e::drain;
 use wellcake_e2e::faults::{self, BlackHole, Frozen, Process};
 use wellcake_e2e::hanging::HangingApply;
 use wellcake_e2e::load::{Load, RECOVERY};
@@ -38,6 +39,8 @@ pub enum Fault {
     Delete,
     /// No fault: another configuration, with which every pod is replaced.
     Roll,
+    /// No fault: the node of the primary is closed and its pods are evicted.
+    Drain,
     /// The pod of the primary is cut off from everybody.
     BlackHole,
 }
@@ -59,6 +62,7 @@ impl Fault {
             Self::Handover => "planned handover, longest pause between acknowledged writes",
             Self::Delete => "pod of the primary deleted, longest pause between acknowledged writes",
             Self::Roll => "configuration rolled, longest pause between acknowledged writes",
+            Self::Drain => "node of the primary drained, longest pause between acknowledged writes",
             Self::BlackHole => "pod of the primary cut off → first acknowledged write",
         }
     }
@@ -71,7 +75,7 @@ impl Fault {
             Self::LeaderAndPrimary => (20.0, 20.0),
             Self::Handover => (0.05, 0.15),
             // Pods that come and go change where Services lead, too.
-            Self::Roll => (0.05, 1.2),
+            Self::Roll | Self::Drain => (0.05, 1.2),
             Self::BlackHole => (22.0, 23.2),
             // Right after another change: the deletion itself changes where the Service leads.
             Self::Delete => (0.05, 1.2),
@@ -80,7 +84,10 @@ impl Fault {
 
     /// Whether the primary lives on until another one leads.
     const fn is_planned(self) -> bool {
-        matches!(self, Self::Handover | Self::Delete | Self::Roll)
+        matches!(
+            self,
+            Self::Handover | Self::Delete | Self::Roll | Self::Drain
+        )
     }
 }
 
@@ -147,18 +154,10 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
         let (old, pod) = cluster.primary().await?;
         let load = Load::start(&cluster).await?;
         let (at, lasting) = harm(space, fault, &cluster, &pod).await?;
-        if fault.is_planned() {
-            cluster
-                .wait("another pod leads", RECOVERY, |look| {
-                    look.recorded() != Some(old) && look.status().primary.is_some()
-                })
-                .await?;
-        }
-        if fault == Fault::Roll {
-            cluster.wait_ready(RECOVERY).await?;
-        }
-        load.progress().await?;
+        let recovered = recovered(&cluster, fault, old).await;
+        let progress = load.progress().await;
         lasting.end().await?;
+        recovered.and(progress)?;
         let finished = load.finish(&cluster).await?;
         let (at_pods, service) = if fault.is_planned() {
             let pods = finished.at_pods.longest_gap();
@@ -187,18 +186,38 @@ async fn runs(space: &Space, fault: Fault, runs: usize, values: &mut Values) -> 
     Ok(())
 }
 
+/// Waits until what was planned is done.
+async fn recovered(cluster: &Applied, fault: Fault, old: u32) -> Result<()> {
+    if fault.is_planned() {
+        cluster
+            .wait("another pod leads", RECOVERY, |look| {
+                look.recorded() != Some(old) && look.status().primary.is_some()
+            })
+            .await?;
+    }
+    if matches!(fault, Fault::Roll | Fault::Drain) {
+        cluster.wait_ready(RECOVERY).await?;
+    }
+    Ok(())
+}
+
 /// What lasts until writes go on.
 #[derive(Default)]
 struct Lasting {
     frozen: Option<Frozen>,
     hole: Option<BlackHole>,
     hanging: Option<HangingApply>,
+    /// A node that takes no pods.
+    closed: Option<(Space, String)>,
 }
 
 impl Lasting {
     async fn end(self) -> Result<()> {
         drop(self.frozen);
         drop(self.hole);
+        if let Some((space, node)) = self.closed {
+            drain::cordon(&space, &node, false).await?;
+        }
         match self.hanging {
             Some(hanging) => hanging.end().await,
             None => Ok(()),
@@ -241,6 +260,13 @@ async fn harm(
             spec["config"] = json!({ "tcp-backlog": backlog.to_string() });
             cluster.apply(spec).await?;
             Ok(Instant::now())
+        }
+        Fault::Drain => {
+            let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+            let node = node.context("the primary has no node")?;
+            drain::cordon(space, &node, true).await?;
+            lasting.closed = Some((space.clone(), node));
+            faults::evict(space, &pod.name_any(), RECOVERY).await
         }
         Fault::BlackHole => {
             lasting.hole = Some(BlackHole::around(pod)?);

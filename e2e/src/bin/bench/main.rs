@@ -54,6 +54,8 @@ enum Name {
     Delete,
     /// A configuration is rolled over all pods.
     Roll,
+    /// The node of the primary is drained.
+    Drain,
     /// The pod of the primary is cut off.
     BlackHole,
     /// Many clusters: memory, requests of a steady state, restarts of the operator.
@@ -122,6 +124,7 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
         Name::Handover => failover::run(client, failover::Fault::Handover, options, taken).await,
         Name::Delete => failover::run(client, failover::Fault::Delete, options, taken).await,
         Name::Roll => failover::run(client, failover::Fault::Roll, options, taken).await,
+        Name::Drain => failover::run(client, failover::Fault::Drain, options, taken).await,
         Name::BlackHole => failover::run(client, failover::Fault::BlackHole, options, taken).await,
         Name::Fleet => fleet::run(client, options, taken).await,
         Name::Step => Ok(()),

@@ -6,7 +6,7 @@ use wellcake_e2e::cluster::repo;
 
 use crate::figures::{Figure, folder, rows};
 
-const ORDER: [&str; 12] = [
+const ORDER: [&str; 13] = [
     "startup",
     "kill",
     "kill-beside-frozen",
@@ -16,6 +16,7 @@ const ORDER: [&str; 12] = [
     "handover",
     "delete",
     "roll",
+    "drain",
     "black-hole",
     "fleet",
     "step",
