@@ -245,26 +245,15 @@ pub fn render(
         ("Progressing", facts.progressing),
         ("Degraded", facts.degraded),
     ];
-    for (kind, (value, cause)) in table {
-        set_condition(
-            &mut status.conditions,
-            kind,
-            value,
-            cause,
-            facts,
-            name,
-            words,
-            &now,
-        );
+    for told in table {
+        set_condition(&mut status.conditions, told, facts, name, words, &now);
     }
     status
 }
 
 fn set_condition(
     conditions: &mut Vec<Condition>,
-    kind: &str,
-    value: bool,
-    cause: Cause,
+    (kind, (value, cause)): (&str, (bool, Cause)),
     facts: &StatusFacts,
     name: &ClusterName,
     words: &Words<'_>,

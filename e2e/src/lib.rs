@@ -22,6 +22,7 @@ pub mod ledger;
 pub mod load;
 pub mod namespace;
 pub mod operator;
+pub mod sequences;
 pub mod told;
 pub mod truth;
 pub mod valkey;

@@ -15,5 +15,6 @@ mod operator;
 mod refusals;
 mod replicas;
 mod scaling;
+mod sequences;
 mod steady;
 mod volumes;

@@ -5,6 +5,7 @@ mod failover;
 mod figures;
 mod fleet;
 mod report;
+mod sequences;
 mod startup;
 mod step;
 
@@ -22,6 +23,9 @@ pub struct Options {
     /// Runs of each measure that is taken in runs.
     #[arg(long, env = "BENCH_RUNS", default_value_t = 30)]
     runs: usize,
+    /// The first of the seeds of random sequences; there are as many as runs.
+    #[arg(long, env = "BENCH_FIRST_SEED", default_value_t = 100)]
+    first_seed: u64,
     /// ValkeyClusters of the fleet, with three pods each.
     #[arg(long, env = "BENCH_CLUSTERS", default_value_t = 50)]
     clusters: usize,
@@ -58,6 +62,8 @@ enum Name {
     Drain,
     /// The pod of the primary is cut off.
     BlackHole,
+    /// Random sequences of changes and faults.
+    Sequences,
     /// Many clusters: memory, requests of a steady state, restarts of the operator.
     Fleet,
     /// One decision of the core.
@@ -126,6 +132,7 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
         Name::Roll => failover::run(client, failover::Fault::Roll, options, taken).await,
         Name::Drain => failover::run(client, failover::Fault::Drain, options, taken).await,
         Name::BlackHole => failover::run(client, failover::Fault::BlackHole, options, taken).await,
+        Name::Sequences => sequences::run(client, options, taken).await,
         Name::Fleet => fleet::run(client, options, taken).await,
         Name::Step => Ok(()),
     }
