@@ -96,6 +96,8 @@ reasons! {
     ScaledIn Deed,
     /// The directives of `spec.config` that a running server takes were set by `CONFIG SET`.
     DirectivesSet Upkeep,
+    /// The ConfigMap of a configuration that no pod uses any more was deleted.
+    OldConfigRemoved Upkeep,
     /// A server does not start with the directives of `spec.config`: the pods go back to the last configuration that every server
     /// accepted.
     ConfigTakenBack Deed,

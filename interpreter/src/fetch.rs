@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use kube::api::{ApiResource, DynamicObject, TypeMeta};
+use kube::api::{ApiResource, DynamicObject, ListParams, ObjectMeta, TypeMeta};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
@@ -18,9 +18,9 @@ use wellcake_core::facts::{Known, Object, ObjectState, PasswordSource, Tick};
 use wellcake_core::render::{
     OPERATOR_PASSWORD_KEY, Owner, PASSWORD_KEY, credentials, name_of, password_matches, source,
 };
-use wellcake_crds::defaults;
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::ValkeyCluster;
+use wellcake_crds::{defaults, labels};
 
 use crate::clock::Clock;
 use crate::watch::{Live, live_object, resource_of};
@@ -41,6 +41,8 @@ pub struct Fetched {
     pub password: Known<PasswordSource>,
     /// Name of the ConfigMap that was looked for, when, and what was found.
     pub config: Option<(String, Tick, Option<Arc<Live>>)>,
+    /// ConfigMaps of all configurations of the cluster: name, uid, version.
+    pub configs: Arc<[(String, String, u64)]>,
     /// Objects under names that are needed which are not in the caches: they lack the label by which those select.
     pub others: BTreeMap<Object, Arc<Live>>,
 }
@@ -72,6 +74,7 @@ impl Fetcher {
             credentials: Known::unknown(now),
             password: Known::unknown(now),
             config: None,
+            configs: Arc::default(),
             others: BTreeMap::new(),
         };
         Self {
@@ -106,6 +109,13 @@ impl Fetcher {
         use crate::watch::Kept;
         let name = live.key().name.clone();
         self.state().config = Some((name, self.clock.now(), Some(Arc::new(live))));
+    }
+
+    /// A ConfigMap that was deleted.
+    pub fn deleted_config(&self, name: &str) {
+        let mut state = self.state();
+        let left = state.configs.iter().filter(|(known, ..)| known != name);
+        state.configs = left.cloned().collect();
     }
 
     /// An object under a needed name that no cache holds.
@@ -168,7 +178,8 @@ impl Fetcher {
         let acl = self.get(Object::Credentials, &acl_name);
         let auth = self.user_secret(cluster);
         let config = self.get(Object::Config, &config_name);
-        let (acl, auth, config) = tokio::join!(acl, auth, config);
+        let configs = self.configs(uid);
+        let (acl, auth, config, configs) = tokio::join!(acl, auth, config, configs);
         let others = self.others().await;
         let now = self.clock.now();
         let mut state = self.state();
@@ -202,6 +213,7 @@ impl Fetcher {
             state.config = Some((config_name, now, live));
         }
         state.others = others;
+        state.configs = configs.unwrap_or_else(|()| Arc::clone(&state.configs));
         let well = matches!(state.credentials.value(), Some(ObjectState::Matches))
             && matches!(state.password.value(), Some(PasswordSource::Usable))
             && state
@@ -232,6 +244,39 @@ impl Fetcher {
             self.changed.notify_one();
         }
         well
+    }
+
+    /// All ConfigMaps of the cluster.
+    async fn configs(&self, owner: &str) -> Result<Arc<[(String, String, u64)]>, ()> {
+        let kind = resource_of(Object::Config);
+        let api: Api<DynamicObject> =
+            Api::namespaced_with(self.client.clone(), &self.namespace, &kind);
+        let selector = format!(
+            "{}={},{}={}",
+            labels::MANAGED_BY,
+            labels::OPERATOR,
+            labels::INSTANCE,
+            self.name.as_str()
+        );
+        let asked = ListParams::default().labels(&selector);
+        let Ok(Ok(found)) = timeout(DEADLINE, api.list_metadata(&asked)).await else {
+            tracing::warn!(
+                namespace = self.namespace,
+                name = self.name.as_str(),
+                "cannot list the ConfigMaps of a cluster"
+            );
+            return Err(());
+        };
+        let ours = |meta: &ObjectMeta| {
+            let owners = meta.owner_references.as_deref().unwrap_or_default();
+            owners.iter().any(|reference| reference.uid == owner)
+        };
+        let entry = |meta: ObjectMeta| {
+            let version = meta.resource_version?.parse().ok()?;
+            Some((meta.name?, meta.uid?, version))
+        };
+        let metas = found.items.into_iter().map(|object| object.metadata);
+        Ok(metas.filter(ours).filter_map(entry).collect())
     }
 
     /// The Secret of clients that the spec names: none is needed without a password, and a generated one is not missed.

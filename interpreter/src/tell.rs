@@ -151,6 +151,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::Delete(_)
         | Verb::ScaleIn { .. }
         | Verb::GoBackToConfig
+        | Verb::DeleteOldConfig
         | Verb::RecordPrimary { .. }
         | Verb::KeepRecord { .. }
         | Verb::MarkPrimaryDown { .. } => None,
@@ -183,5 +184,6 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::NeedReplica { .. } => "NeedReplica",
         Verb::Configure { .. } => "Configure",
         Verb::GoBackToConfig => "GoBackToConfig",
+        Verb::DeleteOldConfig => "DeleteOldConfig",
     }
 }

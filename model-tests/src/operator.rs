@@ -193,6 +193,7 @@ impl World {
             | Verb::Apply(_)
             | Verb::Delete(_)
             | Verb::GoBackToConfig
+            | Verb::DeleteOldConfig
             | Verb::GrowVolume { .. } => Ok(Ok(())),
         }
     }

@@ -60,6 +60,7 @@ fn needs_of(kind: Kind) -> Vec<Access> {
             (CORE, "pods/eviction", &["create"]),
             (CORE, "pods", &["get"]),
         ],
+        Kind::DeleteOldConfig => vec![(CORE, "configmaps", &["list", "delete"])],
         Kind::ScaleIn | Kind::GoBackToConfig => apply(Object::StatefulSet).into_iter().collect(),
         // Spoken to the server itself.
         Kind::Promote

@@ -145,6 +145,8 @@ pub enum Verb {
     /// Applies the StatefulSet with the file of the last configuration that every server accepted, and notes on it which one was
     /// refused.
     GoBackToConfig,
+    /// Deletes a ConfigMap of an earlier configuration that no pod was made with and none can go back to.
+    DeleteOldConfig,
     /// `CONFIG SET` of all directives that a running server takes, at once.
     Configure {
         /// The pod.
@@ -201,11 +203,13 @@ pub enum Kind {
     Configure,
     /// [`Verb::GoBackToConfig`].
     GoBackToConfig,
+    /// [`Verb::DeleteOldConfig`].
+    DeleteOldConfig,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -229,6 +233,7 @@ impl Kind {
         Self::NeedReplica,
         Self::Configure,
         Self::GoBackToConfig,
+        Self::DeleteOldConfig,
     ];
 
     /// Name in metrics and traces.
@@ -257,6 +262,7 @@ impl Kind {
             Self::NeedReplica => "need_replica",
             Self::Configure => "configure",
             Self::GoBackToConfig => "go_back_to_config",
+            Self::DeleteOldConfig => "delete_old_config",
         }
     }
 }
@@ -308,6 +314,7 @@ impl Verb {
             Self::NeedReplica { .. } => Kind::NeedReplica,
             Self::Configure { .. } => Kind::Configure,
             Self::GoBackToConfig => Kind::GoBackToConfig,
+            Self::DeleteOldConfig => Kind::DeleteOldConfig,
         }
     }
 
@@ -340,6 +347,7 @@ impl Verb {
             | Self::GrowVolume { .. }
             | Self::Configure { .. }
             | Self::GoBackToConfig
+            | Self::DeleteOldConfig
             | Self::SetLabel { .. } => Lane::Provisioning,
             _ => Lane::Safety,
         }

@@ -86,6 +86,8 @@ pub struct ObjectFacts {
     pub config_refused: bool,
     /// Whether every server accepted an earlier configuration, to which pods can go back.
     pub config_before: bool,
+    /// ConfigMaps of earlier configurations that no pod was made with and none can go back to.
+    pub old_configs: u8,
     /// The password.
     pub password: Known<PasswordSource>,
 }
@@ -100,6 +102,7 @@ impl ObjectFacts {
             replicas_applied: 0,
             config_refused: false,
             config_before: false,
+            old_configs: 0,
             password: Known::unknown(since),
         }
     }

@@ -5,8 +5,8 @@ use wellcake_crds::v1beta1::Topology;
 
 use crate::effects::{Decision, Guard, Verb};
 use crate::facts::{
-    Directives, Epoch, Object, ObjectState, Observation, Ordinal, Revision, ServerFacts, SpecFacts,
-    Tick, Trouble,
+    Directives, Epoch, Hints, Object, ObjectState, Observation, Ordinal, Revision, ServerFacts,
+    SpecFacts, Tick, Trouble,
 };
 use crate::limits;
 use crate::reasons::Reason;
@@ -73,6 +73,15 @@ pub fn go_back(seen: &Observation, decision: &mut Decision) {
             ..Guard::NONE
         };
         decision.act(Verb::GoBackToConfig, guard, Reason::ConfigTakenBack);
+    }
+}
+
+/// Deletes a file that nobody needs, when all is quiet.
+pub fn tidy(seen: &Observation, hints: &Hints, now: Tick, decision: &mut Decision) {
+    let quiet =
+        decision.effects.is_empty() && decision.waits.is_empty() && decision.refusals.is_empty();
+    if quiet && seen.objects.old_configs > 0 && hints.objects.pause(now).is_none() {
+        decision.act(Verb::DeleteOldConfig, Guard::NONE, Reason::OldConfigRemoved);
     }
 }
 

@@ -62,6 +62,7 @@ pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> D
     if seen.rival {
         decision.refuse(Reason::AnotherOperatorActs, None);
     }
+    configuration::tidy(seen, hints, now, &mut decision);
     decision
 }
 

@@ -169,3 +169,25 @@ fn nothing_is_taken_back_without_an_earlier_file_or_for_another_cause() {
     });
     assert_eq!(kinds(&s.decide()), [Kind::Evict]);
 }
+
+#[test]
+fn a_file_that_nobody_needs_is_deleted_when_all_is_quiet() {
+    let mut s = healthy(cache());
+    s.seen.objects.old_configs = 1;
+    assert_eq!(kinds(&s.decide()), [Kind::DeleteOldConfig]);
+    for change in [
+        (|s: &mut Situation| s.object(1, |object| object.label = RoleLabel::None))
+            as fn(&mut Situation),
+        |s| s.object(1, |object| object.revision = Revision::Unknown),
+        |s| set(s, [Directives::Set, Directives::Set, Directives::Refused]),
+        |s| s.hints.objects = Backoff::default().after(true, NOW),
+    ] {
+        let mut busy = s.clone();
+        change(&mut busy);
+        let decision = busy.decide();
+        assert!(
+            !kinds(&decision).contains(&Kind::DeleteOldConfig),
+            "{decision:?}"
+        );
+    }
+}

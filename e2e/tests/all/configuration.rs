@@ -3,6 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::ResourceExt;
+use kube::api::ListParams;
 use serde_json::{Value, json};
 use wellcake_e2e::apply::{Applied, Look, MAKING, replication, restarts};
 use wellcake_e2e::faults::Process;
@@ -45,6 +46,15 @@ async fn file(space: &Space, cluster: &Applied) -> Result<String> {
         .await?;
     let text = map.data.unwrap_or_default().remove("valkey.conf");
     text.context("the map has no valkey.conf")
+}
+
+async fn maps(space: &Space) -> Result<Vec<String>> {
+    let all = space
+        .api::<ConfigMap>()
+        .list(&ListParams::default())
+        .await?;
+    let names = all.iter().map(ResourceExt::name_any);
+    Ok(names.filter(|name| name.contains("-config-")).collect())
 }
 
 fn identities(look: &Look) -> Vec<(String, Option<String>, i32)> {
@@ -176,7 +186,17 @@ async fn a_file_that_no_server_starts_with_is_taken_back_by_itself_and_the_line_
         cluster.wait_ready(MAKING).await?;
         all_have(&cluster, "io-threads", "2").await?;
         let finished = load.finish(&cluster).await?;
-        finished.nothing_lost()
+        finished.nothing_lost()?;
+        // What no pod can go back to is deleted.
+        let until = std::time::Instant::now() + RECOVERY;
+        loop {
+            let left = maps(&space).await?;
+            if left.len() == 1 {
+                return Ok(());
+            }
+            ensure!(std::time::Instant::now() < until, "{left:?} are left");
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        }
     })
     .await;
 }

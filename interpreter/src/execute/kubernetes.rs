@@ -148,6 +148,9 @@ impl Kubernetes {
             ..DeleteParams::default()
         };
         within(self.objects(&resource_of(object)).delete(name, &params)).await?;
+        if object == Object::Config {
+            self.fetcher.deleted_config(name);
+        }
         Ok(())
     }
 

@@ -159,6 +159,16 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
             look,
         ),
         Verb::GoBackToConfig => go_back(view, look),
+        Verb::DeleteOldConfig => {
+            let gone = Failure::Vanished("there is no old configuration any more");
+            let (name, uid, version) = view.old_configs(&look.cluster).next().ok_or(gone)?;
+            Ok(Request::Delete {
+                object: Object::Config,
+                name,
+                uid,
+                version,
+            })
+        }
         Verb::Open { pod } => valkey(effect, pod, Command::Open, view, look),
         Verb::CloseClients { pod } => valkey(effect, pod, Command::CloseClients, view, look),
         Verb::PauseWrites { pod } => valkey(effect, pod, Command::PauseWrites, view, look),

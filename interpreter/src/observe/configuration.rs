@@ -82,6 +82,33 @@ impl View {
         let refused = value.as_ref().and_then(render::refused_config);
         facts.config_refused = refused.is_some_and(|(digest, _)| digest == asked);
         facts.config_before = self.good_config(cluster).is_some_and(|good| good != asked);
+        let old = self.old_configs(cluster).count();
+        facts.old_configs = u8::try_from(old).unwrap_or(u8::MAX);
+    }
+
+    /// ConfigMaps that are neither asked for, nor the last good one, nor that of a pod or of the StatefulSet: name, uid, version.
+    pub fn old_configs(&self, cluster: &Cluster) -> impl Iterator<Item = (String, String, u64)> {
+        let asked = render::config_digest(&cluster.object.spec);
+        let set = self
+            .compared_live(Object::StatefulSet)
+            .map(|live| live.value());
+        let applied = set.as_ref().and_then(render::config_of).map(str::to_owned);
+        let good = self.good_config(cluster).map(str::to_owned);
+        let pods = self.named_pods().filter_map(|pod| pod.config);
+        let needed: BTreeSet<String> = pods
+            .chain([asked])
+            .chain(applied)
+            .chain(good)
+            .map(|digest| self.subject.name.config_revision(&digest))
+            .collect();
+        let revisions = self.subject.name.config_revision("");
+        let all = self.fetcher.fetched().configs;
+        let old: Vec<_> = all
+            .iter()
+            .filter(|(name, ..)| name.starts_with(&revisions) && !needed.contains(name))
+            .cloned()
+            .collect();
+        old.into_iter()
     }
 
     /// Digest of the last configuration with which every server started.
@@ -127,6 +154,7 @@ impl View {
             Named {
                 name: pod.value.key().name.clone(),
                 uid: pod.value.uid().to_owned(),
+                config: pod.value.config.clone(),
                 config_error: pod.value.config_error.clone(),
             }
         })
@@ -136,5 +164,6 @@ impl View {
 struct Named {
     name: String,
     uid: String,
+    config: Option<String>,
     config_error: Option<String>,
 }

@@ -179,6 +179,8 @@ pub struct Pod {
     pub node: Option<String>,
     /// The revision of the template that it was made from.
     pub revision: Option<String>,
+    /// Digest of the configuration that it was made with.
+    pub config: Option<String>,
     /// The restart that it was made for.
     pub restarted_at: Option<String>,
     /// Why it does not run.
@@ -214,12 +216,14 @@ impl From<LeanPod> for Pod {
         let label = |key| pod.metadata.labels.as_ref().and_then(|all| all.get(key));
         let role = label(labels::ROLE);
         let revision = label(REVISION_LABEL).cloned();
-        let restarted_at = pod
-            .metadata
-            .annotations
-            .as_ref()
-            .and_then(|all| all.get(annotations::RESTARTED_AT))
-            .cloned();
+        let note = |key| {
+            let all = pod.metadata.annotations.as_ref();
+            all.and_then(|all| all.get(key)).cloned()
+        };
+        let (restarted_at, config) = (
+            note(annotations::RESTARTED_AT),
+            note(annotations::CONFIG_HASH),
+        );
         Self {
             identity: Identity::of(&pod.metadata),
             address: pod.status.pod_ip.as_deref().and_then(|ip| ip.parse().ok()),
@@ -235,6 +239,7 @@ impl From<LeanPod> for Pod {
             node: pod.spec.node_name,
             revision,
             restarted_at,
+            config,
         }
     }
 }
