@@ -1,6 +1,8 @@
 //! The operator's own pods: who leads, what it logs, and what is done to it. Its namespace and labels are those that
 //! `cargo xtask up` installs.
 
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -76,6 +78,25 @@ pub async fn trace(client: &Client, namespace: &str, name: &str) -> Result<Strin
         .request_text(request)
         .await
         .with_context(|| format!("cannot read {path}"))
+}
+
+/// A gauge of one of the operator's pods, asked of the pod itself.
+///
+/// # Errors
+/// When the pod does not answer, or knows no such gauge.
+pub fn gauge(pod: &Pod, name: &str) -> Result<f64> {
+    let limit = Duration::from_millis(200);
+    let address = pod.status.as_ref().and_then(|it| it.pod_ip.as_deref());
+    let address: IpAddr = address.context("the pod has no address")?.parse()?;
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::new(address, NUMBERS), limit)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    Ok(value.context("no such gauge")?.trim().parse()?)
 }
 
 /// Who holds the lease.

@@ -21,4 +21,6 @@ pub trait Metrics: Send + Sync {
     fn failover(&self, namespace: &str, cluster: &str, kind: &'static str);
     /// So many ValkeyClusters exist.
     fn clusters(&self, n: usize);
+    /// This process leads and has heard every server of one more ValkeyCluster since it began to, or one less.
+    fn heard(&self, more: bool);
 }

@@ -81,6 +81,7 @@ pub struct State {
     status_facts: Option<(StatusFacts, Instant)>,
     status_not_before: Option<Instant>,
     leads_since: Option<Instant>,
+    heard: Heard,
     failures: u32,
 }
 
@@ -129,6 +130,8 @@ impl Worker {
         };
         self.recorder.pass(&line, &self.view.interner);
         self.tell_decision(&look, &decision);
+        let heard = self.leadership.borrow().holds() && knows_all(&look.seen, &decision);
+        self.state.heard.set(heard, &self.metrics);
         // What is done to objects of Kubernetes changes nothing that servers could tell.
         let moves = exec::lane(&decision, effects::Lane::Safety)
             .next()
@@ -297,12 +300,7 @@ impl Worker {
         }
         let since = *self.state.leads_since.get_or_insert_with(Instant::now);
         let until = since + FIRST_LOOK;
-        let unobserved = decision
-            .waits
-            .iter()
-            .any(|note| note.reason == Reason::NotObservedYet);
-        let knows_all = !unobserved && !seen.awaits_first_answer();
-        (Instant::now() < until && !knows_all).then_some(until)
+        (Instant::now() < until && !knows_all(seen, decision)).then_some(until)
     }
 
     /// Writes the status when it stands and differs from the one that is there. Says when to look at it again.
@@ -372,6 +370,36 @@ impl Worker {
         let (done, marker) = written.unwrap_or_default();
         self.state.status_not_before = (!done).then(|| Instant::now() + STATUS_AGAIN);
         self.report(marker.as_slice());
+    }
+}
+
+/// Whether everything was looked at, and every server that runs was heard.
+fn knows_all(seen: &Observation, decision: &Decision) -> bool {
+    let unobserved = decision
+        .waits
+        .iter()
+        .any(|note| note.reason == Reason::NotObservedYet);
+    !unobserved && !seen.awaits_first_answer()
+}
+
+/// Whether this cluster is counted as heard; not any more when its task ends.
+#[derive(Default)]
+struct Heard(Option<Arc<dyn Metrics>>);
+
+impl Heard {
+    fn set(&mut self, heard: bool, metrics: &Arc<dyn Metrics>) {
+        if heard != self.0.is_some() {
+            metrics.heard(heard);
+            self.0 = heard.then(|| Arc::clone(metrics));
+        }
+    }
+}
+
+impl Drop for Heard {
+    fn drop(&mut self) {
+        if let Some(metrics) = &self.0 {
+            metrics.heard(false);
+        }
     }
 }
 

@@ -24,6 +24,7 @@ impl Metrics for Uncounted {
     fn reconciled(&self, _: Duration, _: bool) {}
     fn failover(&self, _: &str, _: &str, _: &'static str) {}
     fn clusters(&self, _: usize) {}
+    fn heard(&self, _: bool) {}
 }
 
 struct Polled {

@@ -131,6 +131,8 @@ pub struct Families {
     pub failovers: Family<Failover, Counter>,
     /// `valkey_operator_clusters`
     pub clusters: Family<Unlabelled, Gauge>,
+    /// `valkey_operator_clusters_heard`
+    pub heard: Family<Unlabelled, Gauge>,
     /// `valkey_operator_build_info`
     pub build_info: Family<Build, Gauge>,
 }
@@ -196,6 +198,11 @@ impl Families {
             clusters: list.add(
                 "valkey_operator_clusters",
                 "ValkeyClusters that exist in the namespaces that are served.",
+                Family::default(),
+            ),
+            heard: list.add(
+                "valkey_operator_clusters_heard",
+                "ValkeyClusters of which this process, while it leads, has looked at everything and heard every server that runs.",
                 Family::default(),
             ),
             build_info: list.add(

@@ -165,6 +165,15 @@ impl interpreter::Metrics for Metrics {
         self.families.failovers.get_or_create(&failover).inc();
     }
 
+    fn heard(&self, more: bool) {
+        let heard = self.families.heard.get_or_create(&Unlabelled {});
+        if more {
+            heard.inc();
+        } else {
+            heard.dec();
+        }
+    }
+
     fn clusters(&self, n: usize) {
         let clusters = self.families.clusters.get_or_create(&Unlabelled {});
         clusters.set(i64::try_from(n).unwrap_or(i64::MAX));

@@ -8,6 +8,7 @@ use futures::TryStreamExt;
 use futures::future::try_join_all;
 use jiff::Timestamp;
 use kube::Client;
+use kube::ResourceExt;
 use kube::api::{ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use serde_json::json;
 use tokio::time::timeout;
@@ -75,6 +76,14 @@ async fn with_fleet(
         .await?,
     );
     for (signal, bound, kill) in [("SIGTERM", 2.0, false), ("SIGKILL", 17.0, true)] {
+        let mut values = Vec::new();
+        for _ in 0..RESTARTS {
+            values.push(heard_again(client, kill, count).await?.as_secs_f64());
+        }
+        let title = format!(
+            "{signal} of the leading operator → every server of {count} clusters heard again"
+        );
+        taken.push(Figure::new(&title, "s", &values, Some(bound)));
         for (change, bound) in [(Change::Spec, Some(bound)), (Change::Object, None)] {
             let mut values = Vec::new();
             for round in 0..RESTARTS {
@@ -166,6 +175,36 @@ async fn steady(client: &Client, options: &Options, taken: &mut Vec<Figure>) -> 
         None,
     ));
     Ok(())
+}
+
+/// Ends the leader; gives the time until an operator that leads has heard every server of all clusters. Nothing else is asked of
+/// the API server meanwhile.
+async fn heard_again(client: &Client, kill: bool, count: usize) -> Result<Duration> {
+    operator::replace_restarted(client).await?;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let pods = operator::pods(client).await?;
+    let leader = operator::leader(client).await?;
+    let process = Process::of(&leader)?;
+    // What the old process said counts until it was seen to be gone.
+    let mut is_new: Vec<bool> = pods.iter().map(|pod| pod.uid() != leader.uid()).collect();
+    let at = if kill {
+        process.kill()?
+    } else {
+        process.terminate()?
+    };
+    while at.elapsed() < Duration::from_secs(120) {
+        for (pod, new) in pods.iter().zip(&mut is_new) {
+            let heard = operator::gauge(pod, "valkey_operator_clusters_heard").ok();
+            let all = heard.is_some_and(|heard| heard >= count as f64);
+            if all && *new {
+                println!("all heard after {:.3?}", at.elapsed());
+                return Ok(at.elapsed());
+            }
+            *new |= !all;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    bail!("not all of {count} clusters were heard within two minutes")
 }
 
 /// Ends the leader and changes every cluster at the same time; gives the time until the status of each speaks of the
