@@ -2,10 +2,11 @@
 
 use wellcake_core::effects::{Decision, Guard, Verb};
 use wellcake_core::facts::{
-    Epoch, Fresh, Kept, Known, Link, Observation, Ordinal, PodUid, Port, Record, Role, ServerFacts,
+    Epoch, Fresh, Hints, Kept, Known, Link, Observation, Ordinal, PodUid, Port, Record, Role,
+    ServerFacts, SpecFacts, Tick,
 };
 use wellcake_core::reasons::Reason;
-use wellcake_core::step;
+use wellcake_core::{limits, step};
 
 use crate::mutants::Mutant;
 
@@ -102,26 +103,16 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_missed_probe_is_a_death",
+        brain: |spec, seen, hints, now| missed_is_dead(spec, seen, hints, now),
+    },
+    Mutant {
+        name: "an_old_marker_is_a_death",
         brain: |spec, seen, hints, now| {
-            let leads = seen.record.and_then(|record| seen.pod(record.pod));
-            if !leads.is_some_and(|pod| matches!(pod.server, Known::Maybe { .. })) {
-                return step(spec, seen, hints, now);
+            let marked = seen.primary_down_since;
+            if marked.is_some_and(|at| now.since(at) > limits::SILENCE) {
+                return missed_is_dead(spec, seen, hints, now);
             }
-            let mut seen = seen.clone();
-            for pod in &mut seen.pods {
-                if let (Known::Maybe { since, .. }, Some(reach)) = (pod.server, &mut pod.reach) {
-                    reach.kept = Kept::Closed { at: since };
-                    reach.fresh = Fresh::Refused { at: now };
-                }
-            }
-            each_replica(&mut seen, |server| {
-                if let Role::Replica { link, .. } = &mut server.role {
-                    *link = Link::Down { seconds: 30 };
-                }
-            });
-            let mut decision = step(spec, &seen, hints, now);
-            each_guard(&mut decision, |guard| guard.unfed = false);
-            decision
+            step(spec, seen, hints, now)
         },
     },
     Mutant {
@@ -145,6 +136,29 @@ pub const FAULTS: &[Mutant] = &[
         },
     },
 ];
+
+/// A primary that does not answer is taken to be dead, whatever its replicas say.
+fn missed_is_dead(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> Decision {
+    let leads = seen.record.and_then(|record| seen.pod(record.pod));
+    if !leads.is_some_and(|pod| matches!(pod.server, Known::Maybe { .. })) {
+        return step(spec, seen, hints, now);
+    }
+    let mut seen = seen.clone();
+    for pod in &mut seen.pods {
+        if let (Known::Maybe { since, .. }, Some(reach)) = (pod.server, &mut pod.reach) {
+            reach.kept = Kept::Closed { at: since };
+            reach.fresh = Fresh::Refused { at: now };
+        }
+    }
+    each_replica(&mut seen, |server| {
+        if let Role::Replica { link, .. } = &mut server.role {
+            *link = Link::Down { seconds: 30 };
+        }
+    });
+    let mut decision = step(spec, &seen, hints, now);
+    each_guard(&mut decision, |guard| guard.unfed = false);
+    decision
+}
 
 /// Pod 0 becomes the primary whenever it answers and is not, whoever leads.
 fn install_first(seen: &Observation, decision: &mut Decision) {
