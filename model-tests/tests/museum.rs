@@ -12,11 +12,7 @@ const LEAST: usize = 20;
 
 fn pieces() -> Vec<Piece> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("museum");
-    let pieces = read(&folder).expect("the folder is there");
-    pieces
-        .into_iter()
-        .map(|piece| piece.unwrap_or_else(|(path, why)| panic!("{}: {why}", path.display())))
-        .collect()
+    read(&folder).unwrap_or_else(|why| panic!("{why}"))
 }
 
 #[test]

@@ -72,13 +72,8 @@ pub struct Piece {
 #[derive(Debug, Error)]
 pub enum PieceError {
     /// The file cannot be read.
-    #[error("{}: cannot be read: {why}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        why: std::io::Error,
-    },
+    #[error("cannot be read: {0}")]
+    File(#[from] std::io::Error),
     /// There is no first line.
     #[error("line 1 is missing: the file is empty")]
     Empty,
@@ -185,25 +180,33 @@ struct Version {
     museum: u64,
 }
 
-/// Reads all pieces of a folder, by name.
-pub fn read(folder: &Path) -> Result<Vec<Result<Piece, (PathBuf, PieceError)>>, PieceError> {
-    let failed = |path: &Path| {
-        let path = path.to_owned();
-        move |why| PieceError::File { path, why }
+/// A file, or the folder, that cannot be read.
+#[derive(Debug, Error)]
+#[error("{}: {why}", path.display())]
+pub struct Unreadable {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub why: PieceError,
+}
+
+/// Reads all pieces of a folder, by name; ends with the first that cannot be read.
+pub fn read(folder: &Path) -> Result<Vec<Piece>, Unreadable> {
+    let failed = |path: &Path, why: PieceError| Unreadable {
+        path: path.to_owned(),
+        why,
     };
-    let mut files: Vec<PathBuf> = fs::read_dir(folder)
-        .map_err(failed(folder))?
+    let entries = fs::read_dir(folder).map_err(|why| failed(folder, why.into()))?;
+    let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
         .collect();
     files.sort();
     let read_one = |path: PathBuf| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let text = fs::read_to_string(&path).map_err(failed(&path));
-        match text.and_then(|text| Piece::parse(&name, &text)) {
-            Ok(piece) => Ok(piece),
-            Err(why) => Err((path, why)),
-        }
+        let text = fs::read_to_string(&path).map_err(PieceError::from);
+        text.and_then(|text| Piece::parse(&name, &text))
+            .map_err(|why| failed(&path, why))
     };
-    Ok(files.into_iter().map(read_one).collect())
+    files.into_iter().map(read_one).collect()
 }
