@@ -13,6 +13,7 @@ mod situation;
 mod adversity;
 mod configuration;
 mod death;
+mod field_reports;
 mod first_primary;
 mod full_restart;
 mod handover;
