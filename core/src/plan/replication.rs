@@ -21,11 +21,12 @@ pub fn plan(
     decision: &mut Decision,
 ) {
     let Some(record) = seen.record else {
-        // Without any pod there is nobody to lead; what is missing is the concern of provisioning.
-        if seen.pods.iter().any(|pod| pod.object.value().is_some())
-            && !by_order(spec, seen, now, decision)
-        {
+        let any = seen.pods.iter().any(|pod| pod.object.value().is_some());
+        if any && !by_order(spec, seen, now, decision) {
             obey(election::first(spec, seen, now), seen, now, decision);
+        } else if !any && seen.objects.state(Object::StatefulSet).value().is_some() {
+            // Quotas and admission may keep pods from being made at all. What else is missing is the concern of provisioning.
+            decision.wait(Reason::WaitingForPods, None);
         }
         return;
     };

@@ -4,6 +4,7 @@ use wellcake_core::effects::{Decision, Kind, Lane, Verb};
 use wellcake_core::exec;
 use wellcake_core::facts::*;
 use wellcake_core::reasons::Reason;
+use wellcake_core::status;
 
 use crate::situation::*;
 
@@ -175,4 +176,24 @@ fn replicas_that_cannot_load_what_a_newer_primary_sends_do_not_wait_for_each_oth
         });
     }
     assert!(evicted(&s.decide()).is_some(), "{:#?}", s.decide());
+}
+
+#[test]
+fn a_new_cluster_whose_pods_are_not_made_says_what_it_waits_for() {
+    let mut s = fresh(cache());
+    for pod in &mut s.seen.pods {
+        pod.object = Known::Absent;
+        pod.server = Known::Absent;
+    }
+    let decision = s.decide();
+    assert!(waits_for(&decision, Reason::WaitingForPods), "{decision:?}");
+    let told = status::facts(&s.spec, &s.seen, &decision, NOW);
+    assert!(told.progressing.0 && !told.ready_condition.0);
+    // Before there is a StatefulSet, that is what is said.
+    for object in Object::ALL {
+        s.seen.objects.set(object, Known::Absent);
+    }
+    let decision = s.decide();
+    assert!(!waits_for(&decision, Reason::WaitingForPods));
+    assert!(waits_for(&decision, Reason::CreatingObjects));
 }
