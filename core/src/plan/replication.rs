@@ -10,7 +10,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::{handover, hibernation, labels, rollout, scale, self_stop, silence};
+use super::{by_hand, handover, hibernation, labels, rollout, scale, self_stop, silence};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -50,6 +50,7 @@ pub fn plan(
         PrimaryState::Restarted { loading: true, .. } if !any_copy(seen, primary.pod, now) => {
             decision.wait(Reason::WaitingForLoad, Some(primary.pod));
         }
+        PrimaryState::NotPromoted if by_hand::plan(seen, &record, now, decision) => {}
         PrimaryState::NotPromoted => {
             let verdict = election::next(spec, seen, &record, Reason::PromotionResumed, None, now);
             obey(handover::resumed(&record, verdict), seen, now, decision);

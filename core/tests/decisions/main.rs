@@ -11,6 +11,7 @@
 mod situation;
 
 mod adversity;
+mod by_hand;
 mod configuration;
 mod death;
 mod field_reports;

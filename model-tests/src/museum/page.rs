@@ -176,6 +176,8 @@ fn deed(effect: &Effect) -> Option<String> {
         Verb::SetRoute { pod, .. } => format!("moves traffic to pod {}", pod.0),
         Verb::GrowVolume { pod, .. } => format!("grows the volume of pod {}", pod.0),
         Verb::RecordPrimary { .. }
+        | Verb::Configure { .. }
+        | Verb::GoBackToConfig
         | Verb::CreateCredentials
         | Verb::Apply(_)
         | Verb::Delete(_)
