@@ -78,6 +78,10 @@ reasons! {
     PromotedByOrder Deed,
     /// A promotion that was recorded and not finished was finished.
     PromotionResumed Deed,
+    /// Somebody made another pod the primary by hand (`FAILOVER`, `REPLICAOF`), and the recorded one is a replica. That pod
+    /// continues the recorded history and holds all of it: it was recorded as the primary. Ask for another primary with the
+    /// annotation `valkey.wellcake.io/failover` instead.
+    LeadsByHand Deed,
     /// The annotation `valkey.wellcake.io/failover` asked for another primary: the primary handed over to a replica that
     /// held all of its data.
     HandoverOrdered Deed,

@@ -92,7 +92,9 @@ impl Tales {
             Reason::HandoverOrdered | Reason::PrimaryLeaves
         );
         let is_part = match effect.verb {
-            Verb::RecordPrimary { .. } | Verb::CloseClients { .. } | Verb::Detach { .. } => true,
+            // Nothing but the record is written where another leads already.
+            Verb::RecordPrimary { .. } => effect.reason != Reason::LeadsByHand,
+            Verb::CloseClients { .. } | Verb::Detach { .. } => true,
             Verb::Promote { .. } => false,
             _ => hands_over,
         };
@@ -146,13 +148,13 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::Configure { pod }
         | Verb::SetLabel { pod, .. }
         | Verb::SetRoute { pod, .. } => Some(pod),
+        Verb::RecordPrimary { record, .. } => Some(record.pod),
         Verb::CreateCredentials
         | Verb::Apply(_)
         | Verb::Delete(_)
         | Verb::ScaleIn { .. }
         | Verb::GoBackToConfig
         | Verb::DeleteOldConfig
-        | Verb::RecordPrimary { .. }
         | Verb::KeepRecord { .. }
         | Verb::MarkPrimaryDown { .. } => None,
     }

@@ -107,6 +107,28 @@ impl Action {
     }
 }
 
+impl Action {
+    /// Whether it can happen to so many pods and two operators, and takes no longer than an hour.
+    pub fn is_possible(self, pods: u8) -> bool {
+        let pods = usize::from(pods);
+        match self {
+            Self::Watch(o) | Self::Look(o) | Self::Decide(o) | Self::Execute(o) => o < 2,
+            Self::Crash(o) | Self::Elect(o) => o < 2,
+            Self::Poll { operator, pod, .. } => operator < 2 && pod < pods,
+            Self::Resize(asked) => (1..=pods).contains(&asked),
+            // A person may ask for a pod that there is not.
+            Self::Ask(_) | Self::Write | Self::Change => true,
+            Self::Hibernate(_) | Self::Renew | Self::Reap => true,
+            Self::Advance(ms) => ms <= 3_600_000,
+            Self::Stretch(seconds) => seconds <= 3_600,
+            Self::Replicate(n) | Self::Start(n) | Self::Recreate(n) | Self::Report(n) => n < pods,
+            Self::Snapshot(n) | Self::Kill(n) | Self::Terminate(n) | Self::Delete(n) => n < pods,
+            Self::DeleteByForce(n) | Self::Freeze(n) | Self::Thaw(n) | Self::Hide(n) => n < pods,
+            Self::Show(n) | Self::Isolate(n) | Self::Cut(n) | Self::Join(n) => n < pods,
+        }
+    }
+}
+
 impl World {
     /// Lets something happen and judges the result. Answers what is worth telling.
     pub fn apply(&mut self, action: Action, brain: Brain) -> Result<String, Violation> {

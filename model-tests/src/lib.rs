@@ -11,12 +11,14 @@
 //! * [`search`]: every order of few events at small scope;
 //! * [`shrink`]: the few events that it takes to break an invariant;
 //! * [`recorded`]: what an operator recorded, decided again;
-//! * [`mutants`]: decisions that are wrong on purpose.
+//! * [`mutants`]: decisions that are wrong on purpose;
+//! * [`museum`]: failures of other operators, replayed.
 
 pub mod actions;
 mod changes;
 pub mod history;
 pub mod invariants;
+pub mod museum;
 pub mod mutants;
 pub mod operator;
 pub mod random;

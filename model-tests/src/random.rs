@@ -258,8 +258,12 @@ fn fault((n, lead): (usize, Option<usize>), o: usize, numbers: &mut Numbers, swa
     }
 }
 
-/// Ends every fault.
-fn heal(world: &mut World, brain: Brain, mut trace: Option<&mut String>) -> Result<(), Violation> {
+/// Ends every fault that can end.
+pub fn heal(
+    world: &mut World,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+) -> Result<(), Violation> {
     perform(world, Action::Reap, brain, trace.as_deref_mut())?;
     perform(world, Action::Hibernate(false), brain, trace.as_deref_mut())?;
     for n in 0..world.pods.len() {

@@ -255,6 +255,23 @@ mod tests {
         }
     }
 
+    /// A ValkeyCluster has no finalizer: nothing is left to do that garbage collection does not. Its deletion never waits for the
+    /// operator, and must not be able to.
+    #[test]
+    fn no_finalizer_can_be_written_and_owned_objects_may_block_their_owner() {
+        let rules = namespaced();
+        assert_eq!(
+            verbs_of(&rules, "valkeyclusters").trim(),
+            "verbs: [\"list\", \"watch\"]"
+        );
+        assert_eq!(
+            verbs_of(&rules, "valkeyclusters/status").trim(),
+            "verbs: [\"patch\"]"
+        );
+        let finalizers = verbs_of(&rules, "valkeyclusters/finalizers");
+        assert!(finalizers.contains("\"update\""), "{finalizers}");
+    }
+
     /// The line of verbs of a resource.
     fn verbs_of<'r>(rules: &'r str, resource: &str) -> &'r str {
         let head = format!("  resources: [\"{resource}\"]\n");

@@ -9,7 +9,7 @@ use crate::command::shown_to_user;
 use crate::paths::Layout;
 
 /// Crates that may have generated files.
-const CRATES: [&str; 3] = ["crds", "core", "operator"];
+const CRATES: [&str; 4] = ["crds", "core", "operator", "model-tests"];
 
 /// Runs the tests that compare generated files, told to write them instead.
 pub fn generate(layout: &Layout) -> Result<()> {

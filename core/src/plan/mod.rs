@@ -3,6 +3,7 @@
 //! * [`provision`]: objects of Kubernetes;
 //! * [`configuration`]: directives of servers;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
+//! * [`by_hand`]: somebody made another server the primary by hand;
 //! * [`hibernation`]: no pods at all;
 //! * [`silence`]: whether one that is silent although its pod exists is succeeded;
 //! * [`self_stop`]: a Durable primary that is cut off stops by itself;
@@ -13,6 +14,7 @@
 //! * [`rollout`]: pods of an older template are replaced, one at a time;
 //! * [`scale`]: fewer pods than there are.
 
+mod by_hand;
 mod configuration;
 mod death;
 mod election;

@@ -10,7 +10,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::{handover, hibernation, labels, rollout, scale, self_stop, silence};
+use super::{by_hand, handover, hibernation, labels, rollout, scale, self_stop, silence};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -21,11 +21,12 @@ pub fn plan(
     decision: &mut Decision,
 ) {
     let Some(record) = seen.record else {
-        // Without any pod there is nobody to lead; what is missing is the concern of provisioning.
-        if seen.pods.iter().any(|pod| pod.object.value().is_some())
-            && !by_order(spec, seen, now, decision)
-        {
+        let any = seen.pods.iter().any(|pod| pod.object.value().is_some());
+        if any && !by_order(spec, seen, now, decision) {
             obey(election::first(spec, seen, now), seen, now, decision);
+        } else if !any && seen.objects.state(Object::StatefulSet).value().is_some() {
+            // Quotas and admission may keep pods from being made at all. What else is missing is the concern of provisioning.
+            decision.wait(Reason::WaitingForPods, None);
         }
         return;
     };
@@ -49,6 +50,7 @@ pub fn plan(
         PrimaryState::Restarted { loading: true, .. } if !any_copy(seen, primary.pod, now) => {
             decision.wait(Reason::WaitingForLoad, Some(primary.pod));
         }
+        PrimaryState::NotPromoted if by_hand::plan(seen, &record, now, decision) => {}
         PrimaryState::NotPromoted => {
             let verdict = election::next(spec, seen, &record, Reason::PromotionResumed, None, now);
             obey(handover::resumed(&record, verdict), seen, now, decision);

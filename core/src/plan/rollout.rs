@@ -17,13 +17,18 @@ fn is_outdated(seen: &Observation, ordinal: Ordinal) -> bool {
     matches && object.is_some_and(|object| object.revision.is_outdated() && !object.terminating)
 }
 
-/// Whether what a pod holds is worth nothing: it does not run, or has not been in sync since it started.
+/// Whether what a pod holds is worth nothing: it does not run, has not been in sync since it started, or lost everything when it
+/// began to copy. The last is what becomes of a server that cannot load what a newer primary sends: it stays empty and begins
+/// anew for ever (measured with 8.0), so that two of them would wait for each other.
 fn is_worthless(seen: &Observation, ordinal: Ordinal, now: Tick) -> bool {
     let object = seen.pod(ordinal).and_then(|pod| pod.object.value());
     let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE);
     let troubled = object.is_some_and(|object| object.trouble.is_some());
     match server {
-        Some(server) => server.port == Port::Fence && !server.is_synced_replica(),
+        Some(server) => {
+            let empty_handed = server.port == Port::Fence || server.keys == 0;
+            empty_handed && !server.is_synced_replica()
+        }
         None => troubled,
     }
 }

@@ -11,8 +11,10 @@
 mod situation;
 
 mod adversity;
+mod by_hand;
 mod configuration;
 mod death;
+mod field_reports;
 mod first_primary;
 mod full_restart;
 mod handover;

@@ -297,6 +297,26 @@ proptest! {
         }
     }
 
+    /// A primary with replicas that is not ready does something, waits for something or refuses something: nothing is ever left
+    /// undone without a word.
+    #[test]
+    fn who_is_not_ready_says_why_or_does_something(mut case in any_case()) {
+        case.spec.topology = Topology::Replication;
+        (case.spec.deleting, case.spec.hibernate) = (false, false);
+        // Every pod that is asked for is looked at.
+        let looked_at = u8::try_from(case.seen.pods.len()).unwrap_or(u8::MAX);
+        case.spec.pods = case.spec.pods.min(looked_at);
+        for pod in &mut case.seen.pods {
+            if pod.object.is_absent() {
+                pod.server = Known::Absent;
+            }
+        }
+        let decision = decide(&case);
+        let told = status::facts(&case.spec, &case.seen, &decision, NOW);
+        let silent = decision.effects.is_empty() && decision.waits.is_empty() && decision.refusals.is_empty();
+        prop_assert!(told.ready_condition.0 || !silent, "{:?}", told);
+    }
+
     /// A cluster that is being deleted is left alone.
     #[test]
     fn a_cluster_that_is_being_deleted_is_left_alone(mut case in any_case()) {

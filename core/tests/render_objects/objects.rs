@@ -215,6 +215,18 @@ fn a_budget_is_what_the_spec_says() {
 }
 
 #[test]
+fn the_only_pod_has_no_budget_and_a_pod_that_is_not_ready_can_always_be_evicted() {
+    let of = |spec: Value| rendered(Object::DisruptionBudget, spec);
+    assert_eq!(of(json!({ "replicas": 1 })), None);
+    assert_eq!(of(json!({ "topology": "Standalone" })), None);
+    let budget = of(json!({ "replicas": 2 })).expect("wanted");
+    assert_eq!(
+        budget["spec"]["unhealthyPodEvictionPolicy"],
+        json!("AlwaysAllow")
+    );
+}
+
+#[test]
 fn a_server_has_time_to_write_a_snapshot_where_that_is_all_that_is_kept() {
     let grace = |spec: Value| {
         let set = must(Object::StatefulSet, json!({ "storage": spec }));

@@ -138,6 +138,46 @@ async fn an_unchanged_server_wakes_nobody() {
     assert!(last > first, "it was asked all the time");
 }
 
+/// Connections that the server has got so far, this one included.
+fn connections(process: &Process) -> u64 {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect((process.address, CLIENT_PORT)).expect("open");
+    let user = wellcake_crds::names::OPERATOR_USER;
+    write!(stream, "AUTH {user} {PASSWORD}\r\nINFO stats\r\n").expect("it takes commands");
+    let mut text = String::new();
+    let mut some = [0; 4096];
+    loop {
+        let count = text
+            .split_once("total_connections_received:")
+            .and_then(|(_, rest)| rest.split_once('\r'))
+            .and_then(|(digits, _)| digits.parse().ok());
+        if let Some(count) = count {
+            return count;
+        }
+        let read = stream.read(&mut some).expect("it answers");
+        assert!(read > 0, "the server closed the connection: {text}");
+        text.push_str(&String::from_utf8_lossy(&some[..read]));
+    }
+}
+
+#[tokio::test]
+async fn a_server_is_asked_again_and_again_over_one_connection() {
+    let process = Process::start(CLIENT_PORT, "");
+    let polled = poll(&process, true);
+    polled
+        .shows("an answer", |seen| seen.answer.is_some())
+        .await;
+    let at = |polled: &Polled| polled.server.snapshot().answer.map(|answer| answer.at);
+    let (first, before) = (at(&polled), connections(&process));
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(at(&polled) > first, "it was asked");
+    assert_eq!(
+        connections(&process),
+        before + 1,
+        "only the one that asks this"
+    );
+}
+
 #[tokio::test]
 async fn only_a_leader_connects() {
     let process = Process::start(CLIENT_PORT, "");
