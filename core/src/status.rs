@@ -15,6 +15,13 @@ use crate::limits;
 use crate::plan::hibernation;
 use crate::reasons::Reason;
 
+/// Condition of clusters whose pods an operator of another version would make otherwise.
+const UP_TO_DATE: &str = "UpToDate";
+/// What people must know of such a cluster.
+const TEMPLATE_WAITS: &str = "This version of the operator makes pods otherwise than the one that made these. Nothing is replaced \
+    because of that: the pods get the newer template with the next change of the spec that pods are made from, or with a new value of the \
+    annotation valkey.wellcake.io/restart.";
+
 /// Why a condition has its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
@@ -28,6 +35,10 @@ pub enum Cause {
     ReplicasMissing,
     /// Nothing is under way.
     Settled,
+    /// The pods have the template of another version.
+    TemplateWaits,
+    /// The pods have the template of this version.
+    TemplateIsNewest,
     /// The cluster sleeps.
     Hibernated,
     /// A reason of the decision, with the pod that it speaks of.
@@ -59,6 +70,8 @@ pub struct StatusFacts {
     pub progressing: (bool, Cause),
     /// Condition Degraded.
     pub degraded: (bool, Cause),
+    /// Whether pods keep the template of an operator of another version.
+    pub template_waits: bool,
 }
 
 /// What facts cannot carry, since they are free of text.
@@ -136,6 +149,7 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
             None if asleep => (false, Cause::Hibernated),
             _ => degraded(available, in_sync, refusal, shortfall, seen),
         },
+        template_waits: seen.objects.template_waits,
     }
 }
 
@@ -230,7 +244,7 @@ pub fn render(
     now: Time,
 ) -> ValkeyClusterStatus {
     let mut status = previous.clone();
-    if facts.ready_condition.0 && !words.config.is_empty() {
+    if facts.ready_condition.0 && !facts.template_waits && !words.config.is_empty() {
         status.last_good_config_digest = Some(words.config.to_owned());
     }
     status.phase = Some(facts.phase);
@@ -246,6 +260,17 @@ pub fn render(
         ("Degraded", facts.degraded),
     ];
     for told in table {
+        set_condition(&mut status.conditions, told, facts, name, words, &now);
+    }
+    // Of interest only where it was ever otherwise.
+    let told = status.conditions.iter().any(|it| it.type_ == UP_TO_DATE);
+    if facts.template_waits || told {
+        let cause = if facts.template_waits {
+            Cause::TemplateWaits
+        } else {
+            Cause::TemplateIsNewest
+        };
+        let told = (UP_TO_DATE, (!facts.template_waits, cause));
         set_condition(&mut status.conditions, told, facts, name, words, &now);
     }
     status
@@ -286,6 +311,8 @@ const fn reason_of(cause: Cause) -> &'static str {
         Cause::NoPrimary => "NoPrimary",
         Cause::ReplicasMissing => "ReplicasMissing",
         Cause::Settled => "Settled",
+        Cause::TemplateWaits => "TemplateWaits",
+        Cause::TemplateIsNewest => "TemplateIsNewest",
         Cause::Hibernated => Reason::Hibernated.as_str(),
         Cause::Decided(note) => note.reason.as_str(),
     }
@@ -308,6 +335,10 @@ fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName, words: &Wor
         Cause::NoPrimary => format!("No primary takes writes; {counts}."),
         Cause::ReplicasMissing => format!("Only {counts}."),
         Cause::Settled => "Nothing is under way.".to_owned(),
+        Cause::TemplateWaits => TEMPLATE_WAITS.to_owned(),
+        Cause::TemplateIsNewest => {
+            "The pods are made as this version of the operator makes them.".to_owned()
+        }
         Cause::Hibernated => Reason::Hibernated.doc().trim().to_owned(),
         Cause::Decided(note) => sentence(note, facts.unserved, words, name),
     }

@@ -12,7 +12,12 @@
 use std::fs;
 use std::path::Path;
 
+use wellcake_core::facts::{Object, Ordinal};
 use wellcake_core::reasons::{Nature, Reason};
+use wellcake_core::render::{self, Owner};
+use wellcake_crds::annotations::APPLIED_HASH;
+use wellcake_crds::names::ClusterName;
+use wellcake_crds::v1beta1::ValkeyClusterSpec;
 
 #[test]
 fn the_reference_of_reasons_is_what_the_code_says() {
@@ -62,6 +67,72 @@ fn reasons() -> String {
         }
     }
     text
+}
+
+/// Specs of which the digests of what pods are made from are pinned: one for each thing that a template depends on.
+const PINNED: [(&str, &str); 14] = [
+    ("nothing but defaults", "{}"),
+    ("`topology: Standalone`", r#"{"topology":"Standalone"}"#),
+    ("`profile: Durable`", r#"{"profile":"Durable"}"#),
+    ("`storage.mode: none`", r#"{"storage":{"mode":"none"}}"#),
+    ("`storage.mode: rdb`", r#"{"storage":{"mode":"rdb"}}"#),
+    ("`storage.mode: aof`", r#"{"storage":{"mode":"aof"}}"#),
+    ("`storage.mode: both`", r#"{"storage":{"mode":"both"}}"#),
+    (
+        "`storage.medium: Memory`",
+        r#"{"storage":{"medium":"Memory"}}"#,
+    ),
+    (
+        "`image: valkey/valkey:9.1`",
+        r#"{"image":"valkey/valkey:9.1"}"#,
+    ),
+    (
+        "a memory limit",
+        r#"{"resources":{"limits":{"memory":"1Gi"}}}"#,
+    ),
+    (
+        "a directive of the start",
+        r#"{"config":{"io-threads":"2"}}"#,
+    ),
+    (
+        "a directive of running servers",
+        r#"{"config":{"timeout":"60"}}"#,
+    ),
+    ("a node selector", r#"{"nodeSelector":{"disk":"fast"}}"#),
+    ("no password", r#"{"auth":{"enabled":false}}"#),
+];
+
+/// Digests of templates and files.
+fn templates() -> String {
+    let mut text = String::from(
+        "# What pods are made from\n\nDigests of the pod template and of the file's part that only a start takes, for some specs. \
+         A version of the operator in which one of them is another one does not replace pods by itself: the ValkeyCluster tells it \
+         with condition `UpToDate`, and the template comes with the next change of what pods are made from or with a new value of \
+         the annotation `valkey.wellcake.io/restart`.\n\n| spec | template | file |\n|---|---|---|\n",
+    );
+    let name = ClusterName::parse("web").expect("a name");
+    let owner = Owner {
+        name: &name,
+        namespace: "shop",
+        uid: "0b5c",
+        restart: None,
+        asleep: false,
+    };
+    for (title, spec) in PINNED {
+        let spec: ValkeyClusterSpec = serde_json::from_str(spec).expect("a spec");
+        let set = render::object(Object::StatefulSet, &owner, &spec, Ordinal(0));
+        let set = set.expect("a StatefulSet");
+        let hash = set["metadata"]["annotations"][APPLIED_HASH].as_str();
+        let hash: String = hash.expect("a digest").chars().take(16).collect();
+        let file = render::config_digest(&spec);
+        text.push_str(&format!("| {title} | `{hash}` | `{file}` |\n"));
+    }
+    text
+}
+
+#[test]
+fn a_template_that_is_another_one_is_seen_in_review() {
+    check_or_write("docs/reference/templates.md", &templates());
 }
 
 /// With GENERATE=1 writes the file, else fails if it differs from the text.

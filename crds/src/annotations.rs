@@ -27,6 +27,8 @@ pub const ACCEPT_REPLICATION_DURABILITY_RISK: &str =
 pub const CONFIG_HASH: &str = "valkey.wellcake.io/config-hash";
 /// On a StatefulSet: digest of a configuration that a server did not start with, and what it said; pods keep the one before.
 pub const REFUSED_CONFIG: &str = "valkey.wellcake.io/refused-config";
+/// On a StatefulSet: digest of what was asked for when its pod template was applied.
+pub const ASKED_FOR: &str = "valkey.wellcake.io/asked-for";
 /// On a pod template: the value of [`RESTART`] that it was made for.
 pub const RESTARTED_AT: &str = "valkey.wellcake.io/restarted-at";
 /// On objects that the operator applies: digest of the fields it owns.

@@ -10,9 +10,11 @@ use kube::api::EvictParams;
 use serde_json::{Value, json};
 
 use crate::apply::{Applied, durable, restarts};
+use crate::cluster::repo;
 use crate::faults::{self, Process};
 use crate::load::Load;
 use crate::namespace::Space;
+use crate::operator;
 
 /// Steps of a sequence.
 const STEPS: usize = 6;
@@ -118,7 +120,11 @@ pub async fn play(space: &Space, seed: u64) -> Result<usize> {
     let finished = load.finish(&cluster).await.with_context(told)?;
     let outcome = &finished.outcome;
     if outcome.lost + outcome.altered > 0 {
-        println!("{}\n{outcome:?}", told());
+        println!("{}\n{outcome:?}\n{}", told(), cluster.story().await);
+        let trace = operator::trace(&space.client, &space.name, &name).await?;
+        let file = repo().join(format!("target/bench/{name}.jsonl"));
+        std::fs::write(&file, trace)?;
+        println!("recorded decisions: {}", file.display());
     }
     ensure!(outcome.acknowledged > 0, "nothing was written: {}", told());
     cluster.delete().await?;

@@ -86,6 +86,8 @@ pub struct ObjectFacts {
     pub config_refused: bool,
     /// Whether every server accepted an earlier configuration, to which pods can go back.
     pub config_before: bool,
+    /// Whether the StatefulSet keeps the pod template of an operator of another version, until somebody asks for another one.
+    pub template_waits: bool,
     /// ConfigMaps of earlier configurations that no pod was made with and none can go back to.
     pub old_configs: u8,
     /// The password.
@@ -102,6 +104,7 @@ impl ObjectFacts {
             replicas_applied: 0,
             config_refused: false,
             config_before: false,
+            template_waits: false,
             old_configs: 0,
             password: Known::unknown(since),
         }

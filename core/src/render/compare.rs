@@ -74,7 +74,8 @@ pub fn rolled_part(stateful_set: &Value) -> Value {
 
 /// The StatefulSet as it can be applied over the live one: with the volumes that the latter was made with, with `replicas`, or
 /// else no fewer replicas than it has, with the restart that was asked for last, since a request that is taken back is no other
-/// one, and with the configuration that it has if the one that is asked for was refused.
+/// one, with the configuration that it has if the one that is asked for was refused, and with the
+/// template that it has if the operator, and nobody else, has another one.
 pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) -> Value {
     let mut applied = desired.clone();
     let Some(live_spec) = live.and_then(|live| live.get("spec")) else {
@@ -101,6 +102,7 @@ pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) ->
     }
     if let Some(live) = live {
         super::refused::keep(&mut applied, live);
+        super::held::keep(&mut applied, live);
     }
     let Some(spec) = applied.get_mut("spec").and_then(Value::as_object_mut) else {
         return applied;
@@ -148,7 +150,9 @@ fn stateful_set(desired: &Value, live: &Value) -> ObjectState {
     };
     if !same {
         ObjectState::Foreign
-    } else if !taken_out && covers(&over_live(desired, Some(live), None), live, "") {
+    } else if (!taken_out || super::held::waits(desired, live))
+        && covers(&over_live(desired, Some(live), None), live, "")
+    {
         ObjectState::Matches
     } else {
         ObjectState::Differs
@@ -178,7 +182,7 @@ fn was_made_here(desired: &Value, live: &Value) -> bool {
 }
 
 /// Whether every field of `desired` is in `live` with the same value. `within` is the key of the map that holds them.
-fn covers(desired: &Value, live: &Value, within: &str) -> bool {
+pub fn covers(desired: &Value, live: &Value, within: &str) -> bool {
     match (desired, live) {
         (Value::Object(wanted), Value::Object(there)) => wanted.iter().all(|(key, value)| {
             let quantities = matches!(within, "requests" | "limits") || key == "sizeLimit";

@@ -8,6 +8,7 @@ mod config;
 pub mod directives;
 mod disruption;
 mod hash;
+mod held;
 mod image;
 mod metadata;
 mod quantity;
@@ -26,6 +27,7 @@ use crate::facts::{Object, Ordinal};
 
 pub use compare::{compare, credentials, over_live};
 pub use config::{CONFIG_KEY, config, config_digest};
+pub use held::waits as template_waits;
 pub use image::image_major;
 pub use quantity::{Amount, QuantityError};
 pub use quote::quote;

@@ -6,6 +6,7 @@ use wellcake_crds::v1beta1::{StorageMedium, ValkeyClusterSpec};
 use wellcake_crds::{annotations, defaults};
 
 use super::config::{CONFIG_KEY, config_digest};
+use super::held::asked_for;
 use super::metadata::{labels, metadata, selector};
 use super::{CLIENT_PORT, Owner, SERVER};
 
@@ -46,10 +47,15 @@ pub fn stateful_set(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> Value {
     if let (Some(claim), Some(body)) = (claim_template(owner, spec), body.as_object_mut()) {
         body.insert("volumeClaimTemplates".to_owned(), json!([claim]));
     }
+    let mut metadata = metadata(owner, spec, &owner.name.stateful_set());
+    if let Some(metadata) = metadata.as_object_mut() {
+        let notes = json!({ annotations::ASKED_FOR: asked_for(owner, spec) });
+        metadata.insert("annotations".to_owned(), notes);
+    }
     json!({
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
-        "metadata": metadata(owner, spec, &owner.name.stateful_set()),
+        "metadata": metadata,
         "spec": body,
     })
 }

@@ -116,3 +116,35 @@ fn another_operator_is_named_and_stops_no_failover() {
     s.unlink(2, 0);
     assert!(promoted(&s.decide()).is_some());
 }
+
+#[test]
+fn a_template_of_another_version_is_told_and_keeps_nobody_from_being_ready() {
+    let mut s = healthy(cache());
+    let name = ClusterName::parse("web").expect("a name");
+    let condition = |status: &ValkeyClusterStatus| {
+        let found = status.conditions.iter().find(|it| it.type_ == "UpToDate");
+        found.map(|it| (it.status.clone(), it.reason.clone()))
+    };
+    let words = Words {
+        config: "0123456789",
+        ..Words::NONE
+    };
+    let none = ValkeyClusterStatus::default();
+    let first = status::render(&told(&s), &name, "ns", &none, &words, time());
+    assert_eq!(condition(&first), None, "nothing to tell");
+    assert_eq!(first.last_good_config_digest.as_deref(), Some("0123456789"));
+    s.seen.objects.template_waits = true;
+    let facts = told(&s);
+    assert!(facts.ready_condition.0);
+    let waits = status::render(&facts, &name, "ns", &none, &words, time());
+    let wanted = ("False".to_owned(), "TemplateWaits".to_owned());
+    assert_eq!(condition(&waits), Some(wanted));
+    assert_eq!(
+        waits.last_good_config_digest, None,
+        "its file is another one"
+    );
+    s.seen.objects.template_waits = false;
+    let after = status::render(&told(&s), &name, "ns", &waits, &words, time());
+    let wanted = ("True".to_owned(), "TemplateIsNewest".to_owned());
+    assert_eq!(condition(&after), Some(wanted));
+}

@@ -12,5 +12,6 @@ mod cases;
 
 mod comparison;
 mod configuration;
+mod held;
 mod objects;
 mod secrets;

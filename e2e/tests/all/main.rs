@@ -17,4 +17,5 @@ mod replicas;
 mod scaling;
 mod sequences;
 mod steady;
+mod upgrades;
 mod volumes;

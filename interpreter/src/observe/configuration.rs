@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use wellcake_core::effects::Note;
-use wellcake_core::facts::{Directives, Object, ObjectFacts};
+use wellcake_core::facts::{Directives, Object, ObjectFacts, Ordinal};
 use wellcake_core::reasons::Reason;
 use wellcake_core::render::{self, CONFIG_KEY, directives};
 
@@ -75,11 +75,16 @@ impl View {
     }
 
     /// How the configuration of new pods stands to what is asked for.
-    pub(super) fn config_facts(&self, cluster: &Cluster, facts: &mut ObjectFacts) {
+    pub(super) fn config_facts(&mut self, cluster: &Cluster, facts: &mut ObjectFacts) {
         let asked = render::config_digest(&cluster.object.spec);
         let live = self.compared_live(Object::StatefulSet);
         let value = live.map(|live| live.value());
         let refused = value.as_ref().and_then(render::refused_config);
+        let desired = self.desired(Object::StatefulSet, cluster, Ordinal::default());
+        facts.template_waits = match (&desired, &value) {
+            (Some(desired), Some(live)) => render::template_waits(desired, live),
+            _ => false,
+        };
         facts.config_refused = refused.is_some_and(|(digest, _)| digest == asked);
         facts.config_before = self.good_config(cluster).is_some_and(|good| good != asked);
         let old = self.old_configs(cluster).count();

@@ -26,6 +26,9 @@ pub struct Options {
     /// The first of the seeds of random sequences; there are as many as runs.
     #[arg(long, env = "BENCH_FIRST_SEED", default_value_t = 100)]
     first_seed: u64,
+    /// Play the first of these seeds again and again instead.
+    #[arg(long)]
+    same_seed: bool,
     /// ValkeyClusters of the fleet, with three pods each.
     #[arg(long, env = "BENCH_CLUSTERS", default_value_t = 50)]
     clusters: usize,

@@ -16,8 +16,9 @@ const BESIDE: usize = 2;
 pub async fn run(client: Client, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
     let first = options.first_seed;
     let last = first + options.runs as u64;
+    let seed_of = |number| if options.same_seed { first } else { number };
     let played: Vec<Result<usize>> = stream::iter(first..last)
-        .map(|seed| one(client.clone(), seed))
+        .map(|number| one(client.clone(), seed_of(number)))
         .buffer_unordered(BESIDE)
         .collect()
         .await;
