@@ -12,6 +12,7 @@ mod handover;
 mod harness;
 mod hibernation;
 mod operator;
+mod persistence;
 mod refusals;
 mod replicas;
 mod scaling;
