@@ -15,6 +15,15 @@ use crate::limits;
 use crate::plan::hibernation;
 use crate::reasons::Reason;
 
+/// Condition of clusters that were taken over from another operator.
+const FENCED: &str = "Fenced";
+
+/// What people must know of a cluster whose pods start without the boot fence.
+const TEMPLATE_KEPT: &str = "Pods have the template of the operator before. One that restarts takes clients at once: what they \
+    write to it, until it is made a replica, is lost. Replicas copy nothing from it before it was verified. If all pods restart \
+    together, that template decides who leads, whatever the others hold. Changes of the spec that pods are made from wait. Roll the \
+    pods with a new value of the annotation valkey.wellcake.io/restart.";
+
 /// Why a condition has its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Cause {
@@ -28,6 +37,10 @@ pub enum Cause {
     ReplicasMissing,
     /// Nothing is under way.
     Settled,
+    /// Some data pod has, or would get, the template of another operator.
+    TemplateKept,
+    /// Every data pod starts behind the boot fence.
+    AllFenced,
     /// The cluster sleeps.
     Hibernated,
     /// A reason of the decision, with the pod that it speaks of.
@@ -59,6 +72,8 @@ pub struct StatusFacts {
     pub progressing: (bool, Cause),
     /// Condition Degraded.
     pub degraded: (bool, Cause),
+    /// Whether some pod runs the template of another operator, or would get it, and so starts without the boot fence.
+    pub unfenced: bool,
 }
 
 /// What facts cannot carry, since they are free of text.
@@ -136,13 +151,27 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
             None if asleep => (false, Cause::Hibernated),
             _ => degraded(available, in_sync, refusal, shortfall, seen),
         },
+        unfenced: is_unfenced(seen),
     }
+}
+
+/// Whether a pod starts, or would start, with its client port open.
+fn is_unfenced(seen: &Observation) -> bool {
+    let template = seen.objects.state(Object::StatefulSet);
+    let kept = matches!(
+        template.last(),
+        Some(ObjectState::Kept | ObjectState::RollAsked)
+    );
+    kept || seen
+        .pods
+        .iter()
+        .any(|pod| pod.server.last().is_some_and(|server| server.unfenced))
 }
 
 fn is_settled(state: Known<ObjectState>) -> bool {
     matches!(
         state.value(),
-        Some(ObjectState::Matches | ObjectState::NotWanted)
+        Some(ObjectState::Matches | ObjectState::Kept | ObjectState::NotWanted)
     )
 }
 
@@ -248,6 +277,17 @@ pub fn render(
     for told in table {
         set_condition(&mut status.conditions, told, facts, name, words, &now);
     }
+    // Of interest only where it was ever otherwise.
+    let told = status.conditions.iter().any(|it| it.type_ == FENCED);
+    if facts.unfenced || told {
+        let cause = if facts.unfenced {
+            Cause::TemplateKept
+        } else {
+            Cause::AllFenced
+        };
+        let fenced = (FENCED, (!facts.unfenced, cause));
+        set_condition(&mut status.conditions, fenced, facts, name, words, &now);
+    }
     status
 }
 
@@ -286,6 +326,8 @@ const fn reason_of(cause: Cause) -> &'static str {
         Cause::NoPrimary => "NoPrimary",
         Cause::ReplicasMissing => "ReplicasMissing",
         Cause::Settled => "Settled",
+        Cause::TemplateKept => "TemplateKept",
+        Cause::AllFenced => "AllFenced",
         Cause::Hibernated => Reason::Hibernated.as_str(),
         Cause::Decided(note) => note.reason.as_str(),
     }
@@ -308,6 +350,8 @@ fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName, words: &Wor
         Cause::NoPrimary => format!("No primary takes writes; {counts}."),
         Cause::ReplicasMissing => format!("Only {counts}."),
         Cause::Settled => "Nothing is under way.".to_owned(),
+        Cause::TemplateKept => TEMPLATE_KEPT.to_owned(),
+        Cause::AllFenced => "Every data pod starts behind the boot fence.".to_owned(),
         Cause::Hibernated => Reason::Hibernated.doc().trim().to_owned(),
         Cause::Decided(note) => sentence(note, facts.unserved, words, name),
     }
