@@ -50,6 +50,9 @@ pub const RETRY_MAX: Millis = Millis(60_000);
 /// The first release whose files and copies older ones may not be able to read. Measured: 8.0.1 ends with "Wrong signature" at a
 /// file of 9.1.2, and a copy of data with expiring hash fields fails for ever ("Can't store key in RDB version 11").
 pub const NEWER_FORMAT: u8 = 9;
+/// How long the first object that is taken over from another operator must stand before anything else is: an operator that still
+/// runs looks at its objects every 15 s, and at one that changed at once.
+pub const TAKE_OVER_QUIET: Millis = Millis(30_000);
 /// Most data pods of one cluster that are handled (the schema's bound).
 pub const MAX_PODS: u8 = 100;
 /// How long a server must be up before it may become the first primary although pod 0 has not come.

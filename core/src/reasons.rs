@@ -119,6 +119,25 @@ reasons! {
     RecordKept Upkeep,
     /// The record now names the history that the primary writes.
     HistoryRecorded Upkeep,
+    /// Another operator made the servers. The one that takes writes, and that all others follow, is recorded as the primary.
+    PrimaryTakenOver Deed,
+    /// An object that another operator made was taken over.
+    ObjectTakenOver Deed,
+    /// The StatefulSet of another operator was taken over with the pod template that it has, so that no pod restarts. Until its
+    /// pods are rolled they start without the boot fence: see the condition `Fenced`. Set a new value of the annotation
+    /// `valkey.wellcake.io/restart` to roll them to this operator's template.
+    ClusterTakenOver Deed,
+    /// A restart was asked for: the pod template of the operator before gave way to this operator's, and pods are replaced one
+    /// at a time.
+    TemplateReplaced Deed,
+    /// A server that runs the pod template of another operator got this cluster's users: those that follow it may copy from it.
+    ServerAdmitted Deed,
+    /// A server that runs the pod template of another operator restarted, and acted as a primary by itself, or copied from the first
+    /// pod while nobody led: it takes no writes and copies from nobody until it is known who leads. What clients wrote to it in
+    /// between is lost if another one leads.
+    UnfencedStart Deed,
+    /// The finalizer of the operator before was taken from the ValkeyCluster.
+    FinalizerReleased Upkeep,
     /// The primary's client port was opened.
     PrimaryOpened Deed,
     /// A replica was pointed at the primary.
@@ -183,6 +202,9 @@ reasons! {
     GoingToSleep Wait,
     /// A handover came to nothing; the next attempt waits a moment, since each one stops writes for up to a second.
     WaitingToHandOver Wait,
+    /// Objects of another operator are being taken over: it is watched for 30 seconds that nobody makes the first of them what
+    /// it was.
+    TakingOver Wait,
     /// An effect failed; the next attempt waits a moment.
     RetryingLater Wait,
 
@@ -196,7 +218,6 @@ reasons! {
     /// value back.
     PasswordChangeNotServed Refusal,
     /// An object of a name that this cluster needs belongs to somebody else: rename the cluster or remove the object.
-    /// Objects of another operator are not adopted yet.
     ForeignObject Refusal,
     /// The server refused directives of `spec.config`. None was changed, here or on any other server: correct the one that it names.
     DirectivesRefused Refusal,
@@ -205,6 +226,28 @@ reasons! {
     ConfigRefused Refusal,
     /// The server of the pod does not start with its configuration: correct the directive that it names in `spec.config`.
     ConfigNotUnderstood Refusal,
+    /// Another operator of this API made this cluster's objects. See to it that it does not run any more, and say so with the
+    /// annotation `valkey.wellcake.io/adopt: "true"`: the objects are taken over then, and no pod restarts. See
+    /// `docs/adoption.md`.
+    MadeByOtherOperator Refusal,
+    /// The objects that another operator made are taken over only as they are: the pods that it runs must be those that
+    /// `spec.replicas` asks for, and at least one. Set `spec.replicas` to what the StatefulSet has, or have the other operator
+    /// make it so first.
+    AdoptionPodsDiffer Refusal,
+    /// The servers that another operator made do not take the password in this cluster's Secret, or ask for one although
+    /// `spec.auth.enabled` is `false`. Put the password that they have into the Secret, or correct `spec.auth`.
+    AdoptionPasswordUnknown Refusal,
+    /// The servers that another operator made let everybody in without a password, and `spec.auth` asks for one (also when it is
+    /// left out). Set `spec.auth.enabled: false`; a password can be given once the cluster was rolled.
+    AdoptionPasswordMissing Refusal,
+    /// Of the servers that another operator made, not exactly one is a primary, so that nobody can tell whose data counts. Make
+    /// all but one of them replicas, or say which pod shall lead with the annotation
+    /// `valkey.wellcake.io/promote: <pod>/0/<token>`; the others lose what they hold beyond it.
+    AdoptionPrimaryUnclear Refusal,
+    /// A restart was asked for, and would take users away that were made on the server named here (`ACL LIST`): users beside the
+    /// default one are not served yet. Remove them (`ACL DELUSER`) once no client needs them, or leave the pods as they are and
+    /// take the annotation `valkey.wellcake.io/restart` back.
+    UsersWouldBeLost Refusal,
     /// The claim was asked to grow to `spec.storage.size`, and Kubernetes did not accept it: its storage class must allow volume
     /// expansion (`allowVolumeExpansion: true`), and quotas must leave room. It is tried again once a minute.
     VolumeNotGrown Refusal,
@@ -232,7 +275,8 @@ reasons! {
     /// A new password was asked for; this is not served yet.
     RotationNotServed Refusal,
     /// Another operator acts on this cluster: servers keep ending this operator's connections although their processes
-    /// live on. Have one operator serve each namespace (one lease, or `--watch-namespaces` that do not overlap).
+    /// live on, or an object that was taken over became again what it was before. Have one operator serve each namespace (one
+    /// lease, or `--watch-namespaces` that do not overlap), and stop the operator that was there before.
     AnotherOperatorActs Refusal,
     /// The primary, or the pod that was to become it, has not answered for 20 seconds, nothing proves its end, and it may still
     /// serve clients: it gave a sign of life (such as an error reply), or no replica tells that it lost its link to it, or a

@@ -21,6 +21,14 @@ const UP_TO_DATE: &str = "UpToDate";
 const TEMPLATE_WAITS: &str = "This version of the operator makes pods otherwise than the one that made these. Nothing is replaced \
     because of that: the pods get the newer template with the next change of the spec that pods are made from, or with a new value of the \
     annotation valkey.wellcake.io/restart.";
+/// Condition of clusters that were taken over from another operator.
+const FENCED: &str = "Fenced";
+
+/// What people must know of a cluster whose pods start without the boot fence.
+const TEMPLATE_KEPT: &str = "Pods have the template of the operator before. One that restarts takes clients at once: what they \
+    write to it, until it is made a replica, is lost. Replicas copy nothing from it before it was verified. If all pods restart \
+    together, that template decides who leads, whatever the others hold. Changes of the spec that pods are made from wait. Roll the \
+    pods with a new value of the annotation valkey.wellcake.io/restart.";
 
 /// Why a condition has its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -39,6 +47,10 @@ pub enum Cause {
     TemplateWaits,
     /// The pods have the template of this version.
     TemplateIsNewest,
+    /// Some data pod has, or would get, the template of another operator.
+    TemplateKept,
+    /// Every data pod starts behind the boot fence.
+    AllFenced,
     /// The cluster sleeps.
     Hibernated,
     /// A reason of the decision, with the pod that it speaks of.
@@ -72,6 +84,8 @@ pub struct StatusFacts {
     pub degraded: (bool, Cause),
     /// Whether pods keep the template of an operator of another version.
     pub template_waits: bool,
+    /// Whether some pod runs the template of another operator, or would get it, and so starts without the boot fence.
+    pub unfenced: bool,
 }
 
 /// What facts cannot carry, since they are free of text.
@@ -150,13 +164,27 @@ pub fn facts(spec: &SpecFacts, seen: &Observation, decision: &Decision, now: Tic
             _ => degraded(available, in_sync, refusal, shortfall, seen),
         },
         template_waits: seen.objects.template_waits,
+        unfenced: is_unfenced(seen),
     }
+}
+
+/// Whether a pod starts, or would start, with its client port open.
+fn is_unfenced(seen: &Observation) -> bool {
+    let template = seen.objects.state(Object::StatefulSet);
+    let kept = matches!(
+        template.last(),
+        Some(ObjectState::Kept | ObjectState::RollAsked)
+    );
+    kept || seen
+        .pods
+        .iter()
+        .any(|pod| pod.server.last().is_some_and(|server| server.unfenced))
 }
 
 fn is_settled(state: Known<ObjectState>) -> bool {
     matches!(
         state.value(),
-        Some(ObjectState::Matches | ObjectState::NotWanted)
+        Some(ObjectState::Matches | ObjectState::Kept | ObjectState::NotWanted)
     )
 }
 
@@ -262,16 +290,26 @@ pub fn render(
     for told in table {
         set_condition(&mut status.conditions, told, facts, name, words, &now);
     }
-    // Of interest only where it was ever otherwise.
-    let told = status.conditions.iter().any(|it| it.type_ == UP_TO_DATE);
-    if facts.template_waits || told {
-        let cause = if facts.template_waits {
-            Cause::TemplateWaits
-        } else {
-            Cause::TemplateIsNewest
-        };
-        let told = (UP_TO_DATE, (!facts.template_waits, cause));
-        set_condition(&mut status.conditions, told, facts, name, words, &now);
+    let waits = facts.template_waits;
+    let newest = if waits {
+        Cause::TemplateWaits
+    } else {
+        Cause::TemplateIsNewest
+    };
+    let fenced = if facts.unfenced {
+        Cause::TemplateKept
+    } else {
+        Cause::AllFenced
+    };
+    for told in [
+        (UP_TO_DATE, (!waits, newest)),
+        (FENCED, (!facts.unfenced, fenced)),
+    ] {
+        // Of interest only where it was ever otherwise.
+        let (kind, (holds, _)) = told;
+        if !holds || status.conditions.iter().any(|it| it.type_ == kind) {
+            set_condition(&mut status.conditions, told, facts, name, words, &now);
+        }
     }
     status
 }
@@ -313,6 +351,8 @@ const fn reason_of(cause: Cause) -> &'static str {
         Cause::Settled => "Settled",
         Cause::TemplateWaits => "TemplateWaits",
         Cause::TemplateIsNewest => "TemplateIsNewest",
+        Cause::TemplateKept => "TemplateKept",
+        Cause::AllFenced => "AllFenced",
         Cause::Hibernated => Reason::Hibernated.as_str(),
         Cause::Decided(note) => note.reason.as_str(),
     }
@@ -339,6 +379,8 @@ fn message_of(cause: Cause, facts: &StatusFacts, name: &ClusterName, words: &Wor
         Cause::TemplateIsNewest => {
             "The pods are made as this version of the operator makes them.".to_owned()
         }
+        Cause::TemplateKept => TEMPLATE_KEPT.to_owned(),
+        Cause::AllFenced => "Every data pod starts behind the boot fence.".to_owned(),
         Cause::Hibernated => Reason::Hibernated.doc().trim().to_owned(),
         Cause::Decided(note) => sentence(note, facts.unserved, words, name),
     }

@@ -15,6 +15,8 @@ pub const PROMOTE: &str = "valkey.wellcake.io/promote";
 pub const ROTATE_PASSWORD: &str = "valkey.wellcake.io/rotate-password";
 /// On a ValkeyCluster: exactly `true` scales to zero.
 pub const HIBERNATE: &str = "valkey.wellcake.io/hibernate";
+/// On a ValkeyCluster: exactly `true` says that the operator that made its objects is gone, and that this one takes over.
+pub const ADOPT: &str = "valkey.wellcake.io/adopt";
 /// On a ValkeyCluster: `true` lets the operator roll pods by itself.
 pub const PROACTIVE_ROLLOUT: &str = "valkey.wellcake.io/proactive-rollout";
 /// On a ValkeyCluster: `true` or `false` forces the recovery from a lost majority on or off; else the profile decides.
@@ -33,6 +35,8 @@ pub const ASKED_FOR: &str = "valkey.wellcake.io/asked-for";
 pub const RESTARTED_AT: &str = "valkey.wellcake.io/restarted-at";
 /// On objects that the operator applies: digest of the fields it owns.
 pub const APPLIED_HASH: &str = "valkey.wellcake.io/applied-hash";
+/// On a StatefulSet that was taken over: its pod template is still that of the operator before.
+pub const KEPT_TEMPLATE: &str = "valkey.wellcake.io/kept-template";
 /// On the claim of a primary: its primary record as JSON, so that the record survives the ValkeyCluster.
 pub const PRIMARY_RECORD: &str = "valkey.wellcake.io/primary-record";
 

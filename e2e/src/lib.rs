@@ -8,6 +8,7 @@
 //! * [`load`]: the clients that every fault is done under;
 //! * [`faults`]: what is done to pods, undone when its guard goes;
 //! * [`operator`]: the operator's own pods, log and lease;
+//! * [`other`]: the objects of another operator of this API;
 //! * [`told`]: clients that are told the address of a new primary at once;
 //! * [`truth`]: whether what a status says is so;
 //! * [`audit`]: what the API server was asked for, by whom.
@@ -22,6 +23,7 @@ pub mod ledger;
 pub mod load;
 pub mod namespace;
 pub mod operator;
+pub mod other;
 pub mod sequences;
 pub mod told;
 pub mod truth;

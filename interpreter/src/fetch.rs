@@ -4,6 +4,7 @@
 //! something about it changes that they explain, every few seconds while something is missing, and else every half hour.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,14 +17,16 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use wellcake_core::facts::{Known, Object, ObjectState, PasswordSource, Tick};
 use wellcake_core::render::{
-    OPERATOR_PASSWORD_KEY, Owner, PASSWORD_KEY, credentials, name_of, password_matches, source,
+    OPERATOR_PASSWORD_KEY, Owner, PASSWORD_KEY, REPLICATION_PASSWORD_KEY, credentials, name_of,
+    password_matches, source,
 };
 use wellcake_crds::names::ClusterName;
 use wellcake_crds::v1beta1::ValkeyCluster;
 use wellcake_crds::{defaults, labels};
 
 use crate::clock::Clock;
-use crate::watch::{Live, live_object, resource_of};
+use crate::valkey::unfenced::{Credentials, Resides};
+use crate::watch::{Kept as _, LeanPod, Live, Pod, live_object, resource_of};
 
 /// Longest wait for one object.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -55,6 +58,9 @@ pub struct Fetcher {
     name: ClusterName,
     fetched: Mutex<Fetched>,
     password: watch::Sender<Option<Arc<str>>>,
+    /// Whether servers may be there that another operator's template started.
+    expects_unfenced: AtomicBool,
+    credentials: watch::Sender<Option<Credentials>>,
     /// Wakes the cluster's task.
     changed: Arc<Notify>,
     again: Arc<Notify>,
@@ -84,6 +90,8 @@ impl Fetcher {
             name: name.clone(),
             fetched: Mutex::new(fetched),
             password: watch::Sender::new(None),
+            expects_unfenced: AtomicBool::new(false),
+            credentials: watch::Sender::new(None),
             changed,
             again: Arc::new(Notify::new()),
         }
@@ -99,6 +107,19 @@ impl Fetcher {
         self.password.subscribe()
     }
 
+    /// What it takes to be let in by servers that another operator's template started, while there may be such.
+    pub fn credentials(&self) -> watch::Receiver<Option<Credentials>> {
+        self.credentials.subscribe()
+    }
+
+    /// Says whether there may be such servers; what they take is read then.
+    pub fn expect_unfenced(&self, expected: bool) {
+        let before = self.expects_unfenced.swap(expected, Ordering::Relaxed);
+        if before != expected {
+            self.again.notify_one();
+        }
+    }
+
     /// Asks for a new look.
     pub fn again(&self) -> Arc<Notify> {
         Arc::clone(&self.again)
@@ -106,7 +127,6 @@ impl Fetcher {
 
     /// A ConfigMap that this process just wrote.
     pub fn wrote_config(&self, live: Live) {
-        use crate::watch::Kept;
         let name = live.key().name.clone();
         self.state().config = Some((name, self.clock.now(), Some(Arc::new(live))));
     }
@@ -181,6 +201,8 @@ impl Fetcher {
         let configs = self.configs(uid);
         let (acl, auth, config, configs) = tokio::join!(acl, auth, config, configs);
         let others = self.others().await;
+        let acl_value = acl.as_ref().ok().and_then(Option::as_ref).map(secret_value);
+        let known = self.read_credentials(cluster, acl_value.as_ref()).await;
         let now = self.clock.now();
         let mut state = self.state();
         let before = (
@@ -191,7 +213,6 @@ impl Fetcher {
             .config
             .as_ref()
             .map(|(name, _, live)| (name.clone(), live.is_some()));
-        let acl_value = acl.as_ref().ok().and_then(Option::as_ref).map(secret_value);
         state.credentials = match &acl {
             Ok(_) => match credentials(acl_value.as_ref(), uid) {
                 Some(found) => same_or(state.credentials, found, now),
@@ -243,7 +264,53 @@ impl Fetcher {
         if before != after || had_config != has_config {
             self.changed.notify_one();
         }
-        well
+        well && known
+    }
+
+    /// Reads what servers take that another operator's template started, if there may be such. Whether nothing is missing.
+    async fn read_credentials(&self, cluster: &ValkeyCluster, acl: Option<&Value>) -> bool {
+        let expected = self.expects_unfenced.load(Ordering::Relaxed);
+        let Some(acl) = acl.filter(|_| expected) else {
+            self.credentials.send_replace(None);
+            return !expected;
+        };
+        let mut clients = None;
+        if defaults::auth_enabled(&cluster.spec) {
+            let name = self.name.auth_secret(cluster.spec.auth.as_ref());
+            let found = self.get(Object::Credentials, &name).await;
+            let secret = found.ok().flatten().map(|secret| secret_value(&secret));
+            let Some(password) = secret.and_then(|secret| text_of(&secret, PASSWORD_KEY)) else {
+                return false;
+            };
+            clients = Some(Arc::from(password));
+        }
+        let found = Credentials {
+            clients,
+            replication: text_of(acl, REPLICATION_PASSWORD_KEY).map(Arc::from),
+            resides: self.residences(),
+        };
+        self.credentials.send_if_modified(|known| {
+            let same = known.as_ref().is_some_and(|known| known.is_like(&found));
+            *known = Some(found);
+            !same
+        });
+        true
+    }
+
+    /// Tells where the pods of this cluster are, by the word of the API server.
+    fn residences(&self) -> Resides {
+        let api: Api<LeanPod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let selector = format!("{}={}", labels::INSTANCE, self.name.as_str());
+        Arc::new(move |uid, address| {
+            let (api, own) = (api.clone(), ListParams::default().labels(&selector));
+            Box::pin(async move {
+                let Ok(Ok(pods)) = timeout(DEADLINE, api.list(&own)).await else {
+                    return false;
+                };
+                let mut pods = pods.items.into_iter().map(Pod::from);
+                pods.any(|pod| pod.uid() == uid && pod.address == Some(address))
+            })
+        })
     }
 
     /// All ConfigMaps of the cluster.
@@ -299,7 +366,6 @@ impl Fetcher {
         let before = self.state().others.clone();
         let mut after = BTreeMap::new();
         for (object, live) in before {
-            use crate::watch::Kept;
             let name = live.key().name.clone();
             match self.get(object, &name).await {
                 Ok(Some(found)) => {

@@ -275,6 +275,7 @@ impl Manager {
             changed: Arc::clone(&changed),
             password: fetcher.password(),
             denied: fetcher.again(),
+            credentials: fetcher.credentials(),
             leadership: self.leadership.clone(),
             metrics: Arc::clone(&self.metrics),
         };

@@ -93,7 +93,10 @@ impl Tales {
         );
         let is_part = match effect.verb {
             // Nothing but the record is written where another leads already.
-            Verb::RecordPrimary { .. } => effect.reason != Reason::LeadsByHand,
+            Verb::RecordPrimary { .. } => !matches!(
+                effect.reason,
+                Reason::LeadsByHand | Reason::PrimaryTakenOver
+            ),
             Verb::CloseClients { .. } | Verb::Detach { .. } => true,
             Verb::Promote { .. } => false,
             _ => hands_over,
@@ -146,6 +149,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::Detach { pod }
         | Verb::NeedReplica { pod, .. }
         | Verb::Configure { pod }
+        | Verb::Fence { pod }
         | Verb::SetLabel { pod, .. }
         | Verb::SetRoute { pod, .. } => Some(pod),
         Verb::RecordPrimary { record, .. } => Some(record.pod),
@@ -156,6 +160,7 @@ const fn pod_of(verb: Verb) -> Option<Ordinal> {
         | Verb::GoBackToConfig
         | Verb::DeleteOldConfig
         | Verb::KeepRecord { .. }
+        | Verb::ReleaseFinalizer
         | Verb::MarkPrimaryDown { .. } => None,
     }
 }
@@ -187,5 +192,7 @@ const fn action_of(verb: Verb) -> &'static str {
         Verb::Configure { .. } => "Configure",
         Verb::GoBackToConfig => "GoBackToConfig",
         Verb::DeleteOldConfig => "DeleteOldConfig",
+        Verb::Fence { .. } => "Fence",
+        Verb::ReleaseFinalizer => "ReleaseFinalizer",
     }
 }

@@ -296,8 +296,8 @@ impl World {
         let Some(pod) = self.pods.get(n).filter(|p| p.exists && p.process.is_none()) else {
             return;
         };
-        let disk = pod.disk.clone();
-        let process = self.boot(disk.as_ref());
+        let (disk, template) = (pod.disk.clone(), pod.made_from);
+        let process = self.boot_pod(n, template, disk.as_ref());
         if let Some(pod) = self.pods.get_mut(n) {
             pod.process = Some(process);
             pod.restarts = pod.restarts.saturating_add(1);
@@ -324,7 +324,7 @@ impl World {
         } else {
             self.id()
         };
-        let process = self.boot(disk.as_ref());
+        let process = self.boot_pod(n, template, disk.as_ref());
         if let Some(pod) = self.pods.get_mut(n) {
             pod.exists = true;
             pod.uid = uid;
@@ -401,6 +401,7 @@ impl World {
             self.forfeited.extend(owed);
         }
         self.replicas = self.spec.pods;
+        self.leave_template();
         self.spec.hibernate = false;
         // Epochs may begin anew.
         self.promoted.clear();

@@ -12,6 +12,13 @@ impl World {
         self.template = self.template.saturating_add(1);
     }
 
+    /// Without any pod of it, the template of another operator is not kept.
+    pub(crate) fn leave_template(&mut self) {
+        if self.made_elsewhere && self.template == 0 {
+            self.template = 1;
+        }
+    }
+
     /// A person asks for so many pods. More are made at once, fewer when the operator says so.
     pub fn resize(&mut self, pods: usize) {
         let most = self.pods.len();
@@ -83,6 +90,9 @@ impl World {
             pod.given_up |= to > 0;
         }
         self.replicas = to;
+        if to == 0 {
+            self.leave_template();
+        }
         self.apply_replicas();
         if let Some(operator) = self.operators.get_mut(o) {
             operator.replicas = self.replicas;

@@ -231,7 +231,8 @@ fn nobody_feeds_it(world: &World, o: usize, n: usize, winner: &Process) -> Resul
     let source = winner
         .upstream
         .and_then(|addr| world.at(addr))
-        .filter(|source| source.serves());
+        // A process that began by itself, and was not admitted, feeds no server that was.
+        .filter(|source| source.serves() && !source.is_by_itself());
     require(
         !(seen && winner.linked && source.is_some()),
         "S5 death is proven",

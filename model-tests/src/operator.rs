@@ -54,6 +54,7 @@ impl Operator {
             claim: Known::unknown(world.now),
             server: Known::unknown(world.now),
             reach: None,
+            login: wellcake_core::facts::Login::Fine,
         };
         Self {
             authority: if leads {
@@ -186,6 +187,7 @@ impl World {
             | Verb::Detach { pod }
             | Verb::NeedReplica { pod, .. }
             | Verb::Configure { pod }
+            | Verb::Fence { pod }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
             Verb::Evict { pod } => self.evict(o, pod, effect),
             Verb::ScaleIn { to } => self.scale_in(o, to),
@@ -194,6 +196,7 @@ impl World {
             | Verb::Delete(_)
             | Verb::GoBackToConfig
             | Verb::DeleteOldConfig
+            | Verb::ReleaseFinalizer
             | Verb::GrowVolume { .. } => Ok(Ok(())),
         }
     }
@@ -265,7 +268,7 @@ impl World {
                     None => return Ok(Err("the primary's address is not known".to_owned())),
                 }
             }
-            Verb::StepDown { .. } => self.step_down(uid),
+            Verb::StepDown { .. } | Verb::Fence { .. } => self.step_down(uid),
             Verb::Detach { .. } => self.detach(uid),
             Verb::NeedReplica { needed, .. } => {
                 if let Some(process) = self.process_of(uid) {
@@ -280,6 +283,9 @@ impl World {
             Verb::Open { .. } => {
                 if let Some(process) = self.process_of(uid) {
                     process.port = Port::Client;
+                    if let Some(unfenced) = &mut process.unfenced {
+                        unfenced.with_our_password = true;
+                    }
                 }
             }
             Verb::PauseWrites { .. } | Verb::ResumeWrites { .. } => {

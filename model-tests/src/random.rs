@@ -68,6 +68,17 @@ pub fn world(seed: u64) -> World {
     World::new(pods, disk, profile)
 }
 
+/// A run like [`run`] in a world that another operator made.
+pub fn run_made_elsewhere(
+    seed: u64,
+    steps: u32,
+    brain: Brain,
+    trace: Option<&mut String>,
+) -> Result<End, Violation> {
+    let mut world = world(seed).made_elsewhere();
+    walk(&mut world, seed, steps, brain, trace)
+}
+
 /// A run: comes to life, suffers `steps` events, gets rid of its faults and must come to rest. `trace` gets a line for each
 /// event when it is given.
 pub fn run(

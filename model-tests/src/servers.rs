@@ -19,11 +19,15 @@ impl World {
         let Some(pod) = self.pods.get(n) else {
             return Ok(());
         };
-        let Some(process) = pod
+        if pod
             .process
             .as_ref()
-            .filter(|p| !p.primary && p.frozen.is_none())
-        else {
+            .is_none_or(|p| p.primary || p.frozen.is_some())
+        {
+            return Ok(());
+        }
+        self.resolve(n);
+        let Some(process) = self.pods.get(n).and_then(|pod| pod.process.clone()) else {
             return Ok(());
         };
         let Some(source) = self.source(n) else {
@@ -37,12 +41,53 @@ impl World {
         if streaming || source.can_continue(&process.data) {
             self.receive(n, source);
         } else if process.syncing {
-            invariants::full_copy_keeps_what_is_owed(self, &process.data, &source)?;
+            let untouched = self.api.record.is_none() && process.unfenced.is_some();
+            if process.is_by_itself() || untouched {
+                // Its template has it copy from the first pod, whatever that holds.
+                self.give_up(n, &source);
+            } else {
+                invariants::full_copy_keeps_what_is_owed(self, &process.data, &source)?;
+            }
             self.receive(n, source);
         } else if let Some(process) = self.process(n) {
             process.syncing = true;
         }
         Ok(())
+    }
+
+    /// A server that follows the first pod by its name follows whoever that is.
+    fn resolve(&mut self, n: usize) {
+        let first = self
+            .pods
+            .first()
+            .filter(|pod| pod.exists)
+            .map(|pod| pod.addr);
+        if let Some(process) = self.process(n)
+            && process.unfenced.is_some_and(|it| it.named)
+            && !process.linked
+        {
+            process.upstream = first.or(process.upstream);
+        }
+    }
+
+    /// What pod `n` alone holds and `source` lacks is the price of another operator's template.
+    fn give_up(&mut self, n: usize, source: &Data) {
+        let held = |write| {
+            let mut others = self
+                .pods
+                .iter()
+                .enumerate()
+                .filter(|(other, _)| *other != n);
+            others.any(|(_, pod)| pod.process.as_ref().is_some_and(|p| p.data.holds(write)))
+        };
+        let Some(process) = self.pods.get(n).and_then(|pod| pod.process.as_ref()) else {
+            return;
+        };
+        let lost: Vec<_> = self
+            .owed()
+            .filter(|write| process.data.holds(*write) && !source.holds(*write) && !held(*write))
+            .collect();
+        self.forfeited.extend(lost);
     }
 
     /// Data of the server that pod `n` replicates from, if it serves replicas now: client port open, and primary or itself
@@ -51,7 +96,14 @@ impl World {
         let pod = self.pods.get(n)?;
         let process = pod.process.as_ref()?;
         let source = self.at(process.upstream?)?;
-        let serves = source.port == Port::Client
+        // A server that was not admitted knows only the password of its own kind.
+        let ours = process.unfenced.is_none_or(|it| it.with_our_password);
+        let lets_in = if ours {
+            source.port == Port::Client
+        } else {
+            source.unfenced.is_some()
+        };
+        let serves = lets_in
             && source.frozen.is_none()
             && source.run != process.run
             && (source.primary || (source.linked && !source.syncing));
@@ -138,6 +190,9 @@ impl World {
         let replid = Replid(self.id());
         if let Some(process) = self.process_of(uid) {
             process.primary = true;
+            if let Some(unfenced) = &mut process.unfenced {
+                unfenced.named = false;
+            }
             process.upstream = None;
             process.linked = false;
             process.unlinked_at = None;
@@ -154,6 +209,9 @@ impl World {
         let now = self.now;
         if let Some(process) = self.process_of(uid).filter(|p| p.upstream.is_some()) {
             let known = process.linked || process.unlinked_at.is_some();
+            if let Some(unfenced) = &mut process.unfenced {
+                unfenced.named = false;
+            }
             process.upstream = None;
             process.linked = false;
             process.syncing = false;
@@ -168,6 +226,9 @@ impl World {
             process.upstream = None;
             process.linked = false;
             process.syncing = false;
+            if let Some(unfenced) = &mut process.unfenced {
+                unfenced.named = false;
+            }
         }
     }
 
@@ -179,6 +240,10 @@ impl World {
         let Some(process) = self.process_of(uid) else {
             return;
         };
+        if let Some(unfenced) = &mut process.unfenced {
+            unfenced.with_our_password = true;
+            unfenced.named = false;
+        }
         if process.upstream == Some(addr) && !process.primary {
             return;
         }
@@ -212,6 +277,10 @@ impl World {
         for pod in &mut self.pods {
             if let Some(process) = pod.process.as_mut().filter(|p| p.run == run) {
                 process.data.write(write);
+                if process.is_by_itself() {
+                    // The price of another operator's template: nobody vouches for what such a server takes.
+                    continue;
+                }
                 self.acks.push(Ack {
                     write,
                     epoch: process.epoch,
@@ -230,6 +299,9 @@ impl World {
         for zombie in &mut self.zombies {
             if zombie.process.run == run {
                 zombie.process.data.write(write);
+                if zombie.process.is_by_itself() {
+                    continue;
+                }
                 self.acks.push(Ack {
                     write,
                     epoch: zombie.process.epoch,

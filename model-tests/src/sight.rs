@@ -129,7 +129,10 @@ impl World {
             Role::Primary
         } else {
             Role::Replica {
-                upstream: self.upstream(o, process.upstream),
+                upstream: match process.unfenced {
+                    Some(unfenced) if unfenced.named => Upstream::Pod(Ordinal(0)),
+                    _ => self.upstream(o, process.upstream),
+                },
                 link: match process.unlinked_at {
                     _ if process.linked => Link::Up,
                     Some(at) => Link::Down {
@@ -163,6 +166,8 @@ impl World {
                 Directives::Unset
             },
             major: 8,
+            unfenced: process.unfenced.is_some(),
+            other_users: false,
         }
     }
 
@@ -254,7 +259,20 @@ impl World {
         let operator = self.operators.get(o)?;
         let mut objects = ObjectFacts::unknown(self.now);
         for object in Object::ALL {
-            objects.set(object, Known::seen(self.now, ObjectState::Matches));
+            // The first object of another operator was taken long ago.
+            let since = if self.made_elsewhere {
+                Tick(0)
+            } else {
+                self.now
+            };
+            objects.set(object, Known::seen(since, ObjectState::Matches));
+        }
+        if self.made_elsewhere && self.template == 0 {
+            let state = match operator.cache.record {
+                Some(_) => ObjectState::Kept,
+                None => ObjectState::Theirs,
+            };
+            objects.set(Object::StatefulSet, Known::seen(self.now, state));
         }
         objects.client_route = operator.cache.routes[0];
         objects.primary_route = operator.cache.routes[1];

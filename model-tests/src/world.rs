@@ -57,12 +57,32 @@ pub struct Process {
     pub configured: bool,
     /// When a replica acknowledged last.
     pub acknowledged: Option<Tick>,
+    /// If another operator's template started it.
+    pub unfenced: Option<Unfenced>,
+}
+
+/// What is known of a process that began with its client port open. Its port counts as the fence's until it was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Unfenced {
+    /// Whether it began after the world did: nobody but its template made it what it is.
+    pub by_itself: bool,
+    /// Whether it replicates from the first pod, by that pod's name.
+    pub named: bool,
+    /// Whether it logs in to a primary with this operator's password.
+    pub with_our_password: bool,
 }
 
 impl Process {
     /// Whether it takes writes, at once or after a pause.
     pub fn serves(&self) -> bool {
-        self.primary && self.port == Port::Client && self.frozen.is_none()
+        let open = self.port == Port::Client || self.unfenced.is_some();
+        self.primary && open && self.frozen.is_none()
+    }
+
+    /// Whether it took clients before anybody had looked at it.
+    pub fn is_by_itself(&self) -> bool {
+        let by_itself = self.unfenced.is_some_and(|it| it.by_itself);
+        by_itself && self.port == Port::Fence
     }
 
     /// Whether it would acknowledge a write now.
@@ -200,6 +220,8 @@ pub struct World {
     pub template: u8,
     /// Replicas that the StatefulSet asks for.
     pub replicas: u8,
+    /// Whether the first template, and what was made from it, is another operator's.
+    pub made_elsewhere: bool,
 }
 
 impl World {
@@ -228,6 +250,7 @@ impl World {
             last_id: 0,
             template: 0,
             replicas: pods,
+            made_elsewhere: false,
         };
         for _ in 0..pods {
             let uid = PodUid(world.id());
@@ -289,7 +312,59 @@ impl World {
             needs_replica: false,
             configured: false,
             acknowledged: None,
+            unfenced: None,
         }
+    }
+
+    /// A process of pod `n` that starts as the template of that pod says.
+    pub fn boot_pod(&mut self, n: usize, template: u8, disk: Option<&Data>) -> Process {
+        let mut process = self.boot(disk);
+        if !self.made_elsewhere || template > 0 {
+            return process;
+        }
+        if n == 0 {
+            // A server that loads a snapshot as a primary keeps its history as the one before (measured).
+            let replid = Replid(self.id());
+            process.data.promote(replid);
+        }
+        Process {
+            primary: n == 0,
+            unfenced: Some(Unfenced {
+                by_itself: true,
+                named: n > 0,
+                with_our_password: false,
+            }),
+            ..process
+        }
+    }
+
+    /// The same world as another operator made it: the first pod is a primary and the others follow it, all open, and nobody
+    /// knows this operator.
+    #[must_use]
+    pub fn made_elsewhere(mut self) -> Self {
+        self.made_elsewhere = true;
+        self.spec.adopt = true;
+        let first = self.pods.first().map(|pod| pod.addr);
+        let data = self
+            .pods
+            .first()
+            .and_then(|pod| pod.process.as_ref())
+            .map(|process| process.data.clone());
+        for (n, pod) in self.pods.iter_mut().enumerate() {
+            let Some(process) = pod.process.as_mut() else {
+                continue;
+            };
+            process.primary = n == 0;
+            process.upstream = first.filter(|_| n > 0);
+            process.linked = n > 0;
+            process.data = data.clone().unwrap_or_else(|| process.data.clone());
+            process.unfenced = Some(Unfenced {
+                by_itself: false,
+                named: n > 0,
+                with_our_password: false,
+            });
+        }
+        self
     }
 
     /// The process at an address.
@@ -372,6 +447,8 @@ fn spec(pods: u8, disk: Disk, profile: Profile) -> SpecFacts {
         promote: None,
         failover: None,
         hibernate: false,
+        adopt: false,
+        foreign_finalizer: false,
         rotation_asked: false,
         deleting: false,
     }

@@ -53,6 +53,7 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         Kind::KeepRecord | Kind::GrowVolume => {
             vec![(CORE, "persistentvolumeclaims", &["patch"])]
         }
+        Kind::ReleaseFinalizer => vec![(OWN, "valkeyclusters", &["patch"])],
         Kind::MarkPrimaryDown => vec![(OWN, "valkeyclusters/status", &["patch"])],
         Kind::SetLabel => vec![(CORE, "pods", &["patch"])],
         // The pod is looked at afterwards.
@@ -74,6 +75,7 @@ fn needs_of(kind: Kind) -> Vec<Access> {
         | Kind::Detach
         | Kind::NeedReplica
         | Kind::Configure => vec![],
+        Kind::Fence => vec![],
     }
 }
 

@@ -152,6 +152,14 @@ pub enum Verb {
         /// The pod.
         pod: Ordinal,
     },
+    /// `REPLICAOF` the address of nobody, of a server that began by itself as a primary with its client port open: what the boot
+    /// fence does for servers of this operator's template.
+    Fence {
+        /// The pod.
+        pod: Ordinal,
+    },
+    /// Takes the finalizer of the operator before from the ValkeyCluster.
+    ReleaseFinalizer,
 }
 
 /// The kinds of effects, for metrics, permissions and generated references.
@@ -205,11 +213,15 @@ pub enum Kind {
     GoBackToConfig,
     /// [`Verb::DeleteOldConfig`].
     DeleteOldConfig,
+    /// [`Verb::Fence`].
+    Fence,
+    /// [`Verb::ReleaseFinalizer`].
+    ReleaseFinalizer,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::CreateCredentials,
         Self::Apply,
         Self::Delete,
@@ -234,6 +246,8 @@ impl Kind {
         Self::Configure,
         Self::GoBackToConfig,
         Self::DeleteOldConfig,
+        Self::Fence,
+        Self::ReleaseFinalizer,
     ];
 
     /// Name in metrics and traces.
@@ -263,6 +277,8 @@ impl Kind {
             Self::Configure => "configure",
             Self::GoBackToConfig => "go_back_to_config",
             Self::DeleteOldConfig => "delete_old_config",
+            Self::Fence => "fence",
+            Self::ReleaseFinalizer => "release_finalizer",
         }
     }
 }
@@ -315,6 +331,8 @@ impl Verb {
             Self::Configure { .. } => Kind::Configure,
             Self::GoBackToConfig => Kind::GoBackToConfig,
             Self::DeleteOldConfig => Kind::DeleteOldConfig,
+            Self::Fence { .. } => Kind::Fence,
+            Self::ReleaseFinalizer => Kind::ReleaseFinalizer,
         }
     }
 
@@ -329,6 +347,7 @@ impl Verb {
             | Self::ScaleIn { .. }
             | Self::Detach { .. }
             | Self::NeedReplica { .. }
+            | Self::Fence { .. }
             | Self::Configure { .. } => Danger::Disruptive,
             Self::Follow { .. } => Danger::Destructive,
             _ => Danger::Free,
@@ -348,6 +367,7 @@ impl Verb {
             | Self::Configure { .. }
             | Self::GoBackToConfig
             | Self::DeleteOldConfig
+            | Self::ReleaseFinalizer
             | Self::SetLabel { .. } => Lane::Provisioning,
             _ => Lane::Safety,
         }

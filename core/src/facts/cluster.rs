@@ -116,6 +116,10 @@ pub struct SpecFacts {
     pub failover: Option<Target>,
     /// The annotation `valkey.wellcake.io/hibernate` is `true`: no pods, and the volumes kept.
     pub hibernate: bool,
+    /// The annotation `valkey.wellcake.io/adopt` is `true`: the operator that made the objects is gone.
+    pub adopt: bool,
+    /// The object has the finalizer of that operator.
+    pub foreign_finalizer: bool,
     /// An annotation asks for a new password (`valkey.wellcake.io/rotate-password`) that was not served.
     pub rotation_asked: bool,
     /// The object has a deletion timestamp.

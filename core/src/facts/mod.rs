@@ -19,7 +19,9 @@ pub use cluster::{Persistence, PromoteOrder, Record, Served, SpecFacts, Target, 
 pub use ids::{ClaimUid, Epoch, Interner, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId};
 pub use known::{Known, Stamped};
 pub use objects::{Object, ObjectFacts, ObjectState, PasswordSource};
-pub use pod::{ClaimFacts, Container, PodFacts, PodObject, Revision, RoleLabel, Trouble, Volume};
+pub use pod::{
+    ClaimFacts, Container, Login, PodFacts, PodObject, Revision, RoleLabel, Trouble, Volume,
+};
 pub use server::{
     Directives, Former, Fresh, Kept, Link, Port, Reachability, Role, ServerFacts, Upstream,
 };

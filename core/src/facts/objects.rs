@@ -53,6 +53,14 @@ pub enum ObjectState {
     Differs,
     /// An object of that name belongs to somebody else.
     Foreign,
+    /// Another operator of this API made it for this very ValkeyCluster, and it was not taken over.
+    Theirs,
+    /// It was taken over, and somebody made it again what it was before.
+    TakenBack,
+    /// A StatefulSet that was taken over and has the pod template of the operator before, which nobody asked to roll.
+    Kept,
+    /// The same, and a person asked for the restart that brings this operator's template.
+    RollAsked,
     /// Not wanted, and it is there and ours.
     Superfluous,
     /// Not wanted, and not there.

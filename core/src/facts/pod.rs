@@ -109,6 +109,18 @@ pub struct ClaimFacts {
     pub volume: Volume,
 }
 
+/// Whether a server that another operator's template started let this one in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Login {
+    /// Nothing is known against it.
+    #[default]
+    Fine,
+    /// It does not take the password of clients that the Secret holds, or asks for one where the spec says there is none.
+    Denied,
+    /// It lets everybody in without a password, and the spec asks for one.
+    Open,
+}
+
 /// All that is known of the pod of one ordinal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PodFacts {
@@ -120,4 +132,6 @@ pub struct PodFacts {
     pub server: Known<ServerFacts>,
     /// The address of the present pod.
     pub reach: Option<Reachability>,
+    /// How the last attempt went to make this operator's user on a server that does not know it.
+    pub login: Login,
 }

@@ -7,7 +7,9 @@ use super::{Known, OVERFLOW, Offset, Ordinal, PodUid, Replid, RunId, Tick};
 /// Port on which a server can be reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Port {
-    /// The fence port: only the operator knows it, no client and no replica can reach the data.
+    /// The fence port: only the operator knows it, no client and no replica can reach the data. A server that began
+    /// [`unfenced`](ServerFacts::unfenced) counts as behind the fence until it was admitted: clients reach it, and replicas that
+    /// were admitted get nothing from it.
     Fence,
     /// The client port.
     Client,
@@ -18,7 +20,7 @@ pub enum Port {
 pub enum Upstream {
     /// The address of nobody (`127.0.0.1 1`), with which every data pod of Replication boots.
     Nobody,
-    /// The present address of this pod.
+    /// The present address of this pod, or its name in DNS.
     Pod(Ordinal),
     /// Some other address: an earlier pod's, or one that a person typed.
     Other,
@@ -103,6 +105,10 @@ pub struct ServerFacts {
     pub directives: Directives,
     /// The first number of its version (`valkey_version`); 0 if it gives none.
     pub major: u8,
+    /// Whether its process began with its client port open: the template of another operator made its pod.
+    pub unfenced: bool,
+    /// Whether an unfenced server has users that this operator's template would not bring back.
+    pub other_users: bool,
 }
 
 impl ServerFacts {
@@ -155,6 +161,11 @@ impl ServerFacts {
             } => of.0 == primary.0 && self.is_synced_replica(),
             _ => false,
         }
+    }
+
+    /// Whether clients reach it.
+    pub const fn is_reached_by_clients(&self) -> bool {
+        self.unfenced || matches!(self.port, Port::Client)
     }
 
     /// Whether it takes writes of clients.

@@ -6,6 +6,10 @@ use thiserror::Error;
 
 use crate::limits;
 
+/// Name of the configuration file of servers that the template of another operator of this API starts. Where they have it, and
+/// whatever else the file is called, is of no interest: this operator's is called otherwise.
+pub const OTHER_CONFIG: &str = "/runtime.conf";
+
 /// Why a reply cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum InfoError {
@@ -49,6 +53,19 @@ pub struct Info {
     pub good_replicas: Option<u64>,
     /// Replicas that are connected to it.
     pub replicas: Vec<ReplicaInfo>,
+    /// Of a process that the template of another operator started, which `config_file` tells: what was asked of it beside
+    /// `INFO`.
+    pub unfenced: Option<Unfenced>,
+}
+
+/// What is asked of a process that began with its client port open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unfenced {
+    /// Whether this operator admitted this process: it set `replica-announce-port`, which nothing else sets and which does not
+    /// outlive the process.
+    pub admitted: bool,
+    /// Whether it has users beside those that operators make.
+    pub other_users: bool,
 }
 
 /// Role of a server.
@@ -117,6 +134,10 @@ impl Info {
             keys: fields.keys(),
             good_replicas: fields.count("min_slaves_good_slaves"),
             replicas: fields.replicas(),
+            unfenced: fields
+                .get("config_file")
+                .is_some_and(|file| file.ends_with(OTHER_CONFIG))
+                .then(Unfenced::default),
         })
     }
 

@@ -7,8 +7,8 @@ mod refusal;
 mod server;
 mod spec;
 
-pub use info::{Info, InfoError, InfoRole, ReplicaInfo, UpstreamInfo};
-pub use pod::ordinal;
+pub use info::{Info, InfoError, InfoRole, OTHER_CONFIG, ReplicaInfo, Unfenced, UpstreamInfo};
+pub use pod::{ordinal, ordinal_of_host};
 pub use record::{RecordError, record, record_status};
 pub use refusal::config_error;
 pub use server::server_facts;

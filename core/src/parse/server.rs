@@ -38,6 +38,8 @@ pub fn server_facts(
         has_replica: info.has_replica(),
         directives: Directives::Unset,
         major: info.version.as_deref().and_then(major).unwrap_or(0),
+        unfenced: info.unfenced.is_some(),
+        other_users: info.unfenced.is_some_and(|state| state.other_users),
     }
 }
 

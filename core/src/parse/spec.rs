@@ -38,6 +38,8 @@ pub fn spec_facts(cluster: &ValkeyCluster) -> SpecFacts {
         promote: promote_order(cluster),
         failover: failover_token(cluster).map(|_| failover_target(cluster)),
         hibernate: is_to_hibernate(cluster),
+        adopt: annotation(cluster, annotations::ADOPT) == Some("true"),
+        foreign_finalizer: has_foreign_finalizer(cluster),
         rotation_asked: asked(
             annotations::ROTATE_PASSWORD,
             status.and_then(|status| status.last_password_rotation_token.as_ref()),
@@ -137,6 +139,12 @@ fn failover_target(cluster: &ValkeyCluster) -> Target {
 /// Whether the annotation `valkey.wellcake.io/hibernate` is exactly `true`.
 pub fn is_to_hibernate(cluster: &ValkeyCluster) -> bool {
     annotation(cluster, annotations::HIBERNATE) == Some("true")
+}
+
+fn has_foreign_finalizer(cluster: &ValkeyCluster) -> bool {
+    let all = cluster.metadata.finalizers.iter().flatten();
+    all.into_iter()
+        .any(|one| one == annotations::FOREIGN_FINALIZER)
 }
 
 /// An order that cannot be read names a pod that cannot exist, so that it is refused instead of overlooked.

@@ -8,6 +8,8 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
+use super::adoption;
+
 /// State of a primary: the recorded one, or one that is to hand over to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrimaryState {
@@ -55,6 +57,12 @@ pub fn primary_state(
     };
     if let Some(server) = seen.server_of(primary.pod, primary.pod_uid, now, limits::DESTRUCTIVE_AGE)
     {
+        if adoption::began_by_itself(primary, server) {
+            return PrimaryState::Restarted {
+                loading: server.loading,
+                since: server.run_since,
+            };
+        }
         return state_of_server(server);
     }
     if let Some(reason) = proof_of_end(spec, seen, primary, pod, now) {

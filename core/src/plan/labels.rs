@@ -22,8 +22,10 @@ pub fn label(
     } else {
         match seen.server(ordinal, now, limits::FACT_AGE) {
             None => return,
-            Some(server) if server.port == Port::Fence => RoleLabel::None,
-            Some(server) if server.follows(record.pod) => RoleLabel::Replica,
+            Some(server) if server.follows(record.pod) && server.is_reached_by_clients() => {
+                RoleLabel::Replica
+            }
+            Some(server) if server.port == Port::Fence && !server.unfenced => RoleLabel::None,
             Some(_) => return,
         }
     };

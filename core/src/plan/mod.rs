@@ -2,6 +2,7 @@
 //!
 //! * [`provision`]: objects of Kubernetes;
 //! * [`configuration`]: directives of servers;
+//! * [`adoption`]: objects and servers of another operator are taken over;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
 //! * [`by_hand`]: somebody made another server the primary by hand;
 //! * [`hibernation`]: no pods at all;
@@ -14,6 +15,7 @@
 //! * [`rollout`]: pods of an older template are replaced, one at a time;
 //! * [`scale`]: fewer pods than there are.
 
+mod adoption;
 mod by_hand;
 mod configuration;
 mod death;
@@ -40,6 +42,7 @@ use crate::reasons::Reason;
 pub fn step(spec: &SpecFacts, seen: &Observation, hints: &Hints, now: Tick) -> Decision {
     let mut decision = Decision::default();
     if spec.deleting {
+        adoption::release(spec, seen, &mut decision);
         return decision;
     }
     if hibernation::is_under_way(spec, seen) {
@@ -101,7 +104,7 @@ fn standalone(
         Some(_) => {}
         None => decision.wait(Reason::WaitingForPods, Some(pod)),
     }
-    if rollout::pauses(hints, now, decision) {
+    if rollout::pauses(hints, now, decision) || adoption::is_pending(spec, seen, now) {
         return;
     }
     if spec.hibernate && spec.unserved.is_none() {

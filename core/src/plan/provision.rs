@@ -7,7 +7,7 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
-use super::configuration;
+use super::{adoption, configuration};
 
 /// Plans the objects of a cluster.
 pub fn plan(
@@ -28,9 +28,14 @@ pub fn plan(
     if is_blocked(seen, decision) {
         return;
     }
+    let adopting = adoption::is_pending(spec, seen, now);
     if let Some(until) = hints.objects.pause(now) {
         decision.wait(Reason::RetryingLater, None);
         decision.wake_at(until);
+        return;
+    }
+    if adopting {
+        adoption::objects(spec, seen, now, decision);
         return;
     }
     for object in Object::ALL {
@@ -40,6 +45,7 @@ pub fn plan(
         }
         plan_object(seen, object, now, decision);
     }
+    adoption::release(spec, seen, decision);
     volumes(seen, hints, now, decision);
 }
 
@@ -139,7 +145,27 @@ fn plan_object(seen: &Observation, object: Object, now: Tick, decision: &mut Dec
             ObjectState::Superfluous => {
                 decision.act(Verb::Delete(object), Guard::NONE, Reason::ObjectRemoved);
             }
-            ObjectState::Matches | ObjectState::NotWanted | ObjectState::Foreign => {}
+            ObjectState::Theirs => {
+                let reason = match object {
+                    Object::StatefulSet => Reason::ClusterTakenOver,
+                    _ => Reason::ObjectTakenOver,
+                };
+                decision.act(Verb::Apply(object), Guard::NONE, reason);
+                decision.wait(Reason::TakingOver, None);
+            }
+            ObjectState::TakenBack => {
+                adoption::take_again(object, seen_state.at, now, decision);
+            }
+            ObjectState::RollAsked => match adoption::with_other_users(seen) {
+                Some(pod) => decision.refuse(Reason::UsersWouldBeLost, Some(pod)),
+                None => {
+                    decision.act(Verb::Apply(object), Guard::NONE, Reason::TemplateReplaced);
+                }
+            },
+            ObjectState::Matches
+            | ObjectState::Kept
+            | ObjectState::NotWanted
+            | ObjectState::Foreign => {}
         },
         Known::Maybe { .. } => {}
     }

@@ -10,7 +10,7 @@ use crate::reasons::Reason;
 
 use super::death::{PrimaryState, awaits_witnesses, closed_since, is_closed};
 use super::election::{self, Fault, Verdict};
-use super::{by_hand, handover, hibernation, labels, rollout, scale, self_stop, silence};
+use super::{adoption, by_hand, handover, hibernation, labels, rollout, scale, self_stop, silence};
 
 /// Plans roles and routes of a primary with replicas.
 pub fn plan(
@@ -22,7 +22,9 @@ pub fn plan(
 ) {
     let Some(record) = seen.record else {
         let any = seen.pods.iter().any(|pod| pod.object.value().is_some());
-        if any && !by_order(spec, seen, now, decision) {
+        if adoption::is_unled(seen) {
+            adoption::lead(spec, seen, now, decision);
+        } else if any && !by_order(spec, seen, now, decision) {
             obey(election::first(spec, seen, now), seen, now, decision);
         } else if !any && seen.objects.state(Object::StatefulSet).value().is_some() {
             // Quotas and admission may keep pods from being made at all. What else is missing is the concern of provisioning.
@@ -31,6 +33,20 @@ pub fn plan(
         return;
     };
     let (primary, state) = handover::leadership(spec, seen, &record, now);
+    if !matches!(state, PrimaryState::Serving | PrimaryState::Promoted) {
+        let ended = matches!(
+            state,
+            PrimaryState::Restarted { .. }
+                | PrimaryState::Ended { .. }
+                | PrimaryState::Silent { gone: true, .. }
+        );
+        adoption::fence(seen, &record, ended, now, decision);
+        if !decision.effects.is_empty() {
+            // What they hold counts once they stand still.
+            mark_outage(state, seen, &record, decision);
+            return;
+        }
+    }
     match state {
         PrimaryState::Serving | PrimaryState::Promoted if primary.pod_uid != record.pod_uid => {
             refuse_order(spec, &record, decision);
@@ -104,7 +120,7 @@ const fn fault_of(primary: &Served, at: Tick) -> Fault {
 }
 
 /// Carries out a person's order if it counts. One that does not count is refused and stops nothing.
-fn by_order(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) -> bool {
+pub fn by_order(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Decision) -> bool {
     let Some(order) = spec.promote else {
         return false;
     };
@@ -308,6 +324,15 @@ pub fn lead(
             ..ours
         };
         decision.act(Verb::Promote { pod: ordinal }, guard, reason);
+        if server.unfenced && server.port == Port::Fence {
+            // At once, so that it is told from a process that begins as a primary by itself.
+            let promoted = Guard {
+                replica: Some(false),
+                ..guard
+            };
+            let verb = Verb::Open { pod: ordinal };
+            decision.act(verb, promoted, Reason::ServerAdmitted);
+        }
     }
 }
 
@@ -336,8 +361,13 @@ fn finish(seen: &Observation, record: &Record, now: Tick, decision: &mut Decisio
         ..Guard::NONE
     };
     record_history(record, server, guard, decision);
-    decision.act(Verb::Open { pod: record.pod }, guard, Reason::PrimaryOpened);
-    route(seen, record.pod, guard, decision);
+    let reason = if server.unfenced {
+        Reason::ServerAdmitted
+    } else {
+        Reason::PrimaryOpened
+    };
+    decision.act(Verb::Open { pod: record.pod }, guard, reason);
+    route(seen, record.pod, guard, now, decision);
 }
 
 /// The history of a primary is recorded before clients are led to it: what they write there is in no other.
@@ -378,7 +408,7 @@ fn keep(spec: &SpecFacts, seen: &Observation, record: &Record, now: Tick, decisi
     let leader = (record.pod, record.pod_uid);
     demote_others(seen, leader, record.epoch, now, decision);
     record_history(record, primary, guard, decision);
-    route(seen, record.pod, guard, decision);
+    route(seen, record.pod, guard, now, decision);
     self_stop::disarm(spec, seen, record, primary, guard, now, decision);
     attach_replicas(seen, leader, record.epoch, now, decision);
     handover::see_through(seen, record, primary, guard, now, decision);
@@ -425,7 +455,7 @@ fn change(
 }
 
 /// Both client Services name the primary. One write moves each: kube-proxy waits a second between two syncs (measured).
-fn route(seen: &Observation, primary: Ordinal, guard: Guard, decision: &mut Decision) {
+fn route(seen: &Observation, primary: Ordinal, guard: Guard, now: Tick, decision: &mut Decision) {
     let table = [
         (
             Object::ClientService,
@@ -439,7 +469,8 @@ fn route(seen: &Observation, primary: Ordinal, guard: Guard, decision: &mut Deci
         ),
     ];
     for (object, route, present) in table {
-        if seen.objects.state(object).value().is_some() && present != Some(primary) {
+        let there = seen.objects.state(object).value().is_some();
+        if there && present != Some(primary) && !adoption::is_disputed(seen, object, now) {
             decision.act(
                 Verb::SetRoute {
                     route,
@@ -481,7 +512,7 @@ fn attach_replicas(
     decision: &mut Decision,
 ) {
     let mut away = others(seen, primary.0, now).any(|(_, _, server)| {
-        server.port == Port::Client
+        server.is_reached_by_clients()
             && is_pointed_at(server, primary.0)
             && !server.follows(primary.0)
     });
@@ -489,7 +520,7 @@ fn attach_replicas(
         if is_pointed_at(server, primary.0) || server.role == Role::Primary {
             continue;
         }
-        if server.port == Port::Client || server.is_synced_replica() {
+        if server.is_reached_by_clients() || server.is_synced_replica() {
             if away {
                 decision.wait(Reason::WaitingForSync, Some(ordinal));
                 continue;
@@ -550,7 +581,7 @@ fn attach(
         guard,
         reason,
     );
-    if is_primary && server.port == Port::Client {
+    if is_primary && server.is_reached_by_clients() {
         // Established connections survive any change of endpoints.
         let demoted = Guard {
             replica: None,
@@ -583,5 +614,10 @@ fn open_when_synced(
         replica: Some(true),
         ..Guard::NONE
     };
-    decision.act(Verb::Open { pod: ordinal }, guard, Reason::ReplicaOpened);
+    let reason = if server.unfenced {
+        Reason::ServerAdmitted
+    } else {
+        Reason::ReplicaOpened
+    };
+    decision.act(Verb::Open { pod: ordinal }, guard, reason);
 }

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use wellcake_crds::annotations;
 
+use super::adoption;
 use super::metadata::{POD_NAME_LABEL, applied_hash_of};
 use super::quantity::Amount;
 use crate::facts::ObjectState;
@@ -38,12 +39,18 @@ pub fn compare(
         (None, Some(_)) => return Some(ObjectState::NotWanted),
         (Some(desired), Some(live)) => (desired, live),
     };
-    if !is_ours(live, owner_uid) || !was_made_here(desired, live) {
+    if !is_ours(live, owner_uid) {
         return Some(ObjectState::Foreign);
     }
-    let kind = |object: &'static str| desired.get("kind").and_then(Value::as_str) == Some(object);
-    Some(if kind("StatefulSet") {
-        stateful_set(desired, live)
+    let kind = desired.get("kind").and_then(Value::as_str);
+    if kind == Some("StatefulSet") {
+        return Some(stateful_set(desired, live));
+    }
+    if let Some(theirs) = adoption::state_by_selector(live) {
+        return Some(theirs);
+    }
+    Some(if !was_made_here(desired, live) {
+        ObjectState::Foreign
     } else if covers(desired, live, "") {
         ObjectState::Matches
     } else {
@@ -116,6 +123,9 @@ pub fn over_live(desired: &Value, live: Option<&Value>, replicas: Option<u8>) ->
             spec.remove(VOLUMES);
         }
     }
+    if let Some(live) = live {
+        adoption::keep(&mut applied, live);
+    }
     applied
 }
 
@@ -150,10 +160,25 @@ fn stateful_set(desired: &Value, live: &Value) -> ObjectState {
     };
     if !same {
         ObjectState::Foreign
+    } else if adoption::has_other_template(live) {
+        other_template(desired, live)
     } else if (!taken_out || super::held::waits(desired, live))
         && covers(&over_live(desired, Some(live), None), live, "")
     {
         ObjectState::Matches
+    } else {
+        ObjectState::Differs
+    }
+}
+
+/// How a StatefulSet stands that has the pod template of another operator.
+fn other_template(desired: &Value, live: &Value) -> ObjectState {
+    if !adoption::is_taken(live) {
+        ObjectState::Theirs
+    } else if adoption::is_roll_asked(desired, live) {
+        ObjectState::RollAsked
+    } else if covers(&over_live(desired, Some(live), None), live, "") {
+        ObjectState::Kept
     } else {
         ObjectState::Differs
     }

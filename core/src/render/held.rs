@@ -6,6 +6,7 @@ use wellcake_crds::annotations::{APPLIED_HASH, ASKED_FOR};
 use wellcake_crds::v1beta1::ValkeyClusterSpec;
 
 use super::Owner;
+use super::adoption::has_other_template;
 use super::compare::covers;
 use super::directives::is_live;
 use super::hash::value_hash;
@@ -45,7 +46,8 @@ pub fn waits(desired: &Value, live: &Value) -> bool {
         (Some(desired), Some(live)) => covers(desired, live, ""),
         _ => true,
     };
-    same_asked && other_hash && !same_template
+    // What another operator's template waits for is another matter.
+    same_asked && other_hash && !same_template && !has_other_template(live)
 }
 
 /// Has `applied` keep the template of the live StatefulSet while another one waits.

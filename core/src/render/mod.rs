@@ -3,6 +3,7 @@
 //! Every object comes ready for server-side apply, with labels, a controller reference to its ValkeyCluster and the
 //! annotation [`APPLIED_HASH`](wellcake_crds::annotations::APPLIED_HASH). Passwords occur in Secrets only.
 
+mod adoption;
 mod compare;
 mod config;
 pub mod directives;
@@ -25,6 +26,7 @@ use wellcake_crds::v1beta1::{Topology, ValkeyClusterSpec};
 
 use crate::facts::{Object, Ordinal};
 
+pub use adoption::{has_other_template, is_taken, managed_fields};
 pub use compare::{compare, credentials, over_live};
 pub use config::{CONFIG_KEY, config, config_digest};
 pub use held::waits as template_waits;
@@ -34,7 +36,8 @@ pub use quote::quote;
 pub use refused::{config_of, go_back, refused_config};
 pub use secrets::{
     ACL_KEY, OPERATOR_PASSWORD_KEY, PASSWORD_KEY, REPLICATION_CONFIG_KEY, REPLICATION_PASSWORD_KEY,
-    SOURCE_ANNOTATION, acl_secret, auth_secret, password_matches, source,
+    SOURCE_ANNOTATION, acl_secret, auth_secret, operator_rules_unfenced, password_matches,
+    replication_rules_beside, source,
 };
 pub use services::routed_pod;
 

@@ -32,6 +32,26 @@ const OPERATOR_RULES: &str = "-@all +info +role +ping +hello +auth +config|get +
 /// Commands of the replicas' user; `sync` is needed where `dual-channel-replication` is on (measured).
 const REPLICATION_RULES: &str = "-@all +psync +replconf +ping +sync";
 
+/// What the operator's user may do beside that on a server that another operator's template started: admit it.
+const UNFENCED_RULES: &str = "+acl|setuser +acl|users";
+
+/// The operator's user as it is made on a server that another operator's template started, word by word.
+pub fn operator_rules_unfenced(password: &str) -> Vec<String> {
+    let rules = format!("reset {} {UNFENCED_RULES}", rules(password, OPERATOR_RULES));
+    rules.split_whitespace().map(str::to_owned).collect()
+}
+
+/// The replicas' user as it is made on such a server beside the password that it has there, word by word.
+pub fn replication_rules_beside(password: &str) -> Vec<String> {
+    let given: Vec<&str> = REPLICATION_RULES.split_whitespace().collect();
+    let added = given.into_iter().filter(|rule| *rule != "-@all");
+    let on = format!("on #{}", sha256_hex(password.as_bytes()));
+    on.split_whitespace()
+        .map(str::to_owned)
+        .chain(added.map(str::to_owned))
+        .collect()
+}
+
 /// Secret `<name>-auth` with a generated password.
 ///
 /// It has no applied hash: it is created once and never written again.
@@ -117,10 +137,11 @@ fn default_user(spec: &ValkeyClusterSpec, password: Option<&str>) -> String {
 }
 
 fn user(name: &str, password: &str, rules: &str) -> String {
-    format!(
-        "user {name} on #{} {rules}\n",
-        sha256_hex(password.as_bytes())
-    )
+    format!("user {name} {}\n", self::rules(password, rules))
+}
+
+fn rules(password: &str, rules: &str) -> String {
+    format!("on #{} {rules}", sha256_hex(password.as_bytes()))
 }
 
 fn replication_config(password: &str) -> String {

@@ -10,6 +10,7 @@
 
 mod situation;
 
+mod adoption;
 mod adversity;
 mod by_hand;
 mod configuration;

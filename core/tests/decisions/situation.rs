@@ -38,6 +38,8 @@ pub fn cache() -> SpecFacts {
         promote: None,
         failover: None,
         hibernate: false,
+        adopt: false,
+        foreign_finalizer: false,
         rotation_asked: false,
         deleting: false,
     }
@@ -95,6 +97,8 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         has_replica: false,
         directives: Directives::Set,
         major: 8,
+        unfenced: false,
+        other_users: false,
     }
 }
 
@@ -142,6 +146,7 @@ fn pod(ordinal: u8, server: ServerFacts) -> PodFacts {
             kept: Kept::Up,
             fresh: Fresh::NotTried,
         }),
+        login: Login::Fine,
     }
 }
 

@@ -108,6 +108,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
             prop_oneof![3 => 0u32..40, 1 => any::<u32>()],
             any::<bool>(),
             (any::<bool>(), directives()),
+            (prop::bool::weighted(0.2), prop::bool::weighted(0.1)),
         ),
     );
     (identity, data).prop_map(
@@ -119,7 +120,7 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 offset,
                 loading,
                 keys,
-                (uptime, needs_replica, (has_replica, directives)),
+                (uptime, needs_replica, (has_replica, directives), (unfenced, other_users)),
             ),
         )| {
             ServerFacts {
@@ -139,6 +140,8 @@ fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
                 has_replica,
                 directives,
                 major: 8 + u8::from(keys == 7),
+                unfenced,
+                other_users: unfenced && other_users,
             }
         },
     )
@@ -236,12 +239,14 @@ fn pod(ordinal: u8) -> impl Strategy<Value = PodFacts> {
         known(claim(ordinal).boxed()),
         known(server(ordinal).boxed()),
         option::of(reach(ordinal)),
+        prop_oneof![20 => Just(Login::Fine), 1 => Just(Login::Denied), 1 => Just(Login::Open)],
     )
-        .prop_map(|(object, claim, server, reach)| PodFacts {
+        .prop_map(|(object, claim, server, reach, login)| PodFacts {
             object,
             claim,
             server,
             reach,
+            login,
         })
 }
 
@@ -270,12 +275,16 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                 Just(None),
             ],
         ),
-        prop::bool::weighted(0.05),
+        (
+            prop::bool::weighted(0.05),
+            prop::bool::weighted(0.3),
+            prop::bool::weighted(0.1),
+        ),
     );
     (shape, asked).prop_map(
         |(
             (topology, profile, pods, (aof, rdb, claims, needs_replica)),
-            (unserved, promote, (requests, failover), deleting),
+            (unserved, promote, (requests, failover), (deleting, adopt, foreign_finalizer)),
         )| {
             SpecFacts {
                 generation: 1,
@@ -295,6 +304,8 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
                 promote,
                 failover: failover.filter(|_| requests),
                 hibernate: requests && !deleting,
+                adopt,
+                foreign_finalizer,
                 rotation_asked: requests,
                 deleting,
             }
@@ -342,6 +353,10 @@ fn objects() -> impl Strategy<Value = ObjectFacts> {
         1 => Just(ObjectState::Foreign),
         1 => Just(ObjectState::Superfluous),
         1 => Just(ObjectState::NotWanted),
+        1 => Just(ObjectState::Theirs),
+        1 => Just(ObjectState::TakenBack),
+        1 => Just(ObjectState::Kept),
+        1 => Just(ObjectState::RollAsked),
     ];
     let password = prop_oneof![
         8 => Just(PasswordSource::Usable),
@@ -465,6 +480,8 @@ fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]
         promote: None,
         failover: None,
         hibernate: false,
+        adopt: false,
+        foreign_finalizer: false,
         rotation_asked: false,
         deleting: false,
     };
@@ -560,6 +577,8 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: b
                 has_replica: leads && needs_replica,
                 directives: Directives::Set,
                 major: 8,
+                unfenced: false,
+                other_users: false,
             },
         ),
         reach: Some(Reachability {
@@ -567,6 +586,7 @@ fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: b
             kept: Kept::Up,
             fresh: Fresh::NotTried,
         }),
+        login: Login::Fine,
     }
 }
 

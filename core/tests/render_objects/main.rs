@@ -8,6 +8,7 @@
     clippy::unwrap_used
 )]
 
+mod adoption;
 mod cases;
 
 mod comparison;

@@ -154,7 +154,8 @@ pub struct ValkeyClusterStatus {
     pub observed_generation: Option<i64>,
 
     /// Ready (everything asked for is there and true), Available (a primary takes writes), Progressing, Degraded,
-    /// ClusterInitialized, ShardsHealthy; each with reason, message and the generation it speaks of.
+    /// ClusterInitialized, ShardsHealthy, and Fenced where a cluster was taken over from another operator (whether its pods start
+    /// behind the boot fence); each with reason, message and the generation it speaks of.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(
         length(max = 32),

@@ -1,6 +1,7 @@
 //! What the operator promises, on a real Kubernetes with real servers and real faults. Every fault is done under load by
 //! clients that remember what was acknowledged.
 
+mod adoption;
 mod all_pods;
 mod changes;
 mod configuration;

@@ -69,7 +69,14 @@ impl Kubernetes {
                 object,
                 desired,
                 uid,
-            } => self.apply(object, &desired, uid).await,
+                theirs,
+            } => {
+                if let Some(uid) = uid.as_deref().filter(|_| theirs) {
+                    self.own_fields(object, &desired, uid).await?;
+                }
+                self.apply(object, &desired, uid).await
+            }
+            Request::Release(cluster) => self.release(&cluster).await,
             Request::Delete {
                 object,
                 name,
@@ -130,6 +137,62 @@ impl Kubernetes {
                 "something changes the StatefulSet when it is applied, such as an admission webhook",
             ));
         }
+        Ok(())
+    }
+
+    /// Makes the fields that others set by updates this operator's own, so that what it applies next replaces them: else fields
+    /// of another operator that this one does not name would stay.
+    async fn own_fields(&self, object: Object, desired: &Value, uid: &str) -> Result<(), Failure> {
+        let api = self.objects(&resource_of(object));
+        let name = desired
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let live = within(api.get(name)).await?;
+        if live.metadata.uid.as_deref() != Some(uid) {
+            return Err(Failure::Vanished("the object was replaced"));
+        }
+        let fields = serde_json::to_value(&live.metadata.managed_fields).unwrap_or_default();
+        let fields = fields.as_array().map(Vec::as_slice).unwrap_or_default();
+        let Some(owned) = render::managed_fields(fields, MANAGER) else {
+            return Ok(());
+        };
+        let body = json!({
+            "metadata": {
+                "uid": uid,
+                "resourceVersion": live.metadata.resource_version,
+                "managedFields": owned,
+            },
+        });
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        within(api.patch(name, &params, &Patch::Merge(&body))).await?;
+        Ok(())
+    }
+
+    /// Takes the finalizer of the operator before from exactly the version that was looked at.
+    async fn release(&self, cluster: &Cluster) -> Result<(), Failure> {
+        let meta = &cluster.object.metadata;
+        let mut finalizers = meta.finalizers.clone().unwrap_or_default();
+        finalizers.retain(|one| one != annotations::FOREIGN_FINALIZER);
+        let body = json!({
+            "metadata": {
+                "uid": meta.uid,
+                "resourceVersion": meta.resource_version,
+                "finalizers": finalizers,
+            },
+        });
+        let api: Api<ValkeyCluster> = Api::namespaced(self.client.clone(), &self.namespace);
+        let params = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        let patched = within(api.patch(self.name.as_str(), &params, &Patch::Merge(&body))).await?;
+        self.caches
+            .clusters
+            .put(Cluster::from(patched), self.clock.now());
         Ok(())
     }
 

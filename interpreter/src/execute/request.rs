@@ -29,6 +29,8 @@ pub enum Request {
         desired: Arc<Value>,
         /// Uid of the live one, if there is one.
         uid: Option<String>,
+        /// Whether fields that another operator set become this one's first.
+        theirs: bool,
     },
     /// Delete an object.
     Delete {
@@ -41,6 +43,8 @@ pub enum Request {
         /// Its version.
         version: u64,
     },
+    /// Take the finalizer of the operator before away.
+    Release(Arc<Cluster>),
     /// Patch the status.
     Status(StatusPatch),
     /// Copy the record to a claim.
@@ -148,6 +152,8 @@ pub fn request(effect: &Effect, view: &mut View, look: &Look) -> Result<Request,
         Verb::Promote { pod } => valkey(effect, pod, Command::Promote, view, look),
         Verb::StepDown { pod } => valkey(effect, pod, Command::StepDown, view, look),
         Verb::Detach { pod } => valkey(effect, pod, Command::StepDown, view, look),
+        Verb::Fence { pod } => valkey(effect, pod, Command::StepDown, view, look),
+        Verb::ReleaseFinalizer => Ok(Request::Release(Arc::clone(&look.cluster))),
         Verb::NeedReplica { pod, needed } => {
             valkey(effect, pod, Command::NeedReplica(needed), view, look)
         }
@@ -215,6 +221,7 @@ fn apply(
         object,
         desired,
         uid,
+        theirs: view.is_theirs(object),
     })
 }
 
@@ -227,6 +234,7 @@ fn go_back(view: &mut View, look: &Look) -> Result<Request, Failure> {
         object,
         desired,
         uid,
+        theirs,
     } = apply(Object::StatefulSet, Ordinal::default(), None, view, look)?
     else {
         return Err(gone());
@@ -236,6 +244,7 @@ fn go_back(view: &mut View, look: &Look) -> Result<Request, Failure> {
         object,
         desired,
         uid,
+        theirs,
     })
 }
 

@@ -10,15 +10,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use smallvec::SmallVec;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use wellcake_core::facts::{
-    ClaimFacts, ClaimUid, Epoch, Former, Fresh, Interner, Kept, Known, Object, Observation, Offset,
-    Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Record, Revision, Role, Served,
-    ServerFacts, SpecFacts, Stamped, Tick, Upstream, Volume,
+    ClaimFacts, ClaimUid, Epoch, Former, Fresh, Interner, Kept, Known, Login, Object, Observation,
+    Offset, Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Record, Revision, Role,
+    Served, ServerFacts, SpecFacts, Stamped, Tick, Upstream, Volume,
 };
 use wellcake_core::parse;
 use wellcake_core::render::{Amount, CLIENT_PORT, Owner};
 use wellcake_crds::defaults;
 use wellcake_crds::names::ClusterName;
-use wellcake_crds::v1beta1::PrimaryRecord;
+use wellcake_crds::v1beta1::{PrimaryRecord, Topology};
 
 use crate::clock::Clock;
 use crate::fetch::Fetcher;
@@ -55,6 +55,8 @@ pub struct View {
     /// The newest offset of the last primary that served, and which one that is.
     primary_offset: Option<(Epoch, Served, Offset)>,
     pods_seen: Vec<(String, bool)>,
+    /// Whether its servers have roles.
+    replicated: bool,
 }
 
 /// A look.
@@ -89,6 +91,7 @@ impl View {
             asked: configuration::Asked::default(),
             primary_offset: None,
             pods_seen: Vec::new(),
+            replicated: true,
         }
     }
 
@@ -103,6 +106,7 @@ impl View {
         let now = self.clock.now();
         let cluster = self.cluster()?;
         let spec = parse::spec_facts(&cluster.object);
+        self.replicated = spec.topology == Topology::Replication;
         let record = match self.record(&cluster) {
             Ok(record) => record,
             Err(why) => {
@@ -112,6 +116,11 @@ impl View {
         };
         let objects = self.objects(&cluster, record.as_ref(), now);
         self.ask_directives(&cluster);
+        let taken = self
+            .compared
+            .get(&Object::StatefulSet)
+            .is_some_and(|compared| compared.keeps_template);
+        self.fetcher.expect_unfenced(spec.adopt || taken);
         let pods = self.present_pods(&spec, record.as_ref());
         self.keep_servers(&cluster, &pods, now);
         let addresses: Vec<_> = pods
@@ -291,6 +300,7 @@ impl View {
                 claim,
                 server: Known::Absent,
                 reach: None,
+                login: Login::Fine,
             };
         };
         let node = pod
@@ -321,6 +331,9 @@ impl View {
                 }
                 _ => Known::unknown(pod.at),
             },
+            login: snapshot
+                .as_ref()
+                .map_or(Login::Fine, |snapshot| snapshot.login),
             reach: snapshot.map(|snapshot| reach(object.uid, &snapshot)),
         }
     }
@@ -335,8 +348,10 @@ impl View {
         let Some(answer) = &snapshot.answer else {
             return Known::unknown(snapshot.failing_since.unwrap_or(since));
         };
+        // One that began with its client port open counts as behind the fence until it was admitted.
+        let unfenced = answer.info.unfenced.filter(|_| self.replicated);
         let port = match answer.info.tcp_port {
-            Some(CLIENT_PORT) => Port::Client,
+            Some(CLIENT_PORT) if unfenced.is_none_or(|state| state.admitted) => Port::Client,
             _ => Port::Fence,
         };
         let upstream = |host: &str, port: u16| {
@@ -344,8 +359,10 @@ impl View {
             let at = addresses
                 .iter()
                 .position(|known| known.is_some() && *known == address);
-            match at.and_then(|at| u8::try_from(at).ok()) {
-                Some(n) if port == CLIENT_PORT => Upstream::Pod(Ordinal(n)),
+            let by_address = at.and_then(|at| u8::try_from(at).ok()).map(Ordinal);
+            let by_name = || parse::ordinal_of_host(host, &self.subject.name);
+            match by_address.or_else(by_name) {
+                Some(pod) if port == CLIENT_PORT => Upstream::Pod(pod),
                 _ => Upstream::Other,
             }
         };

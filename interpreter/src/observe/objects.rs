@@ -50,6 +50,8 @@ pub(super) struct Compared {
     state: Known<ObjectState>,
     route: Option<Ordinal>,
     pub(super) replicas: u8,
+    /// Whether it was taken over from another operator with the template that it had.
+    pub(super) keeps_template: bool,
     /// The revision of the newest template, if the controller has seen that.
     pub(super) revision: Option<String>,
 }
@@ -99,6 +101,7 @@ impl View {
             state: before.map_or(Known::unknown(now), |before| before.state.failed(now)),
             route: None,
             replicas: before.map_or(0, |before| before.replicas),
+            keeps_template: before.is_some_and(|before| before.keeps_template),
             revision: None,
         };
         let Some(live) = looked else { return unknown };
@@ -125,6 +128,9 @@ impl View {
             state: state.map_or(Known::Absent, |state| Known::seen(now, state)),
             route,
             replicas: value.as_ref().map_or(0, replicas),
+            keeps_template: value
+                .as_ref()
+                .is_some_and(|value| render::is_taken(value) && render::has_other_template(value)),
         }
     }
 
@@ -184,6 +190,18 @@ impl View {
         self.compared
             .get(&object)
             .and_then(|compared| compared.live.clone())
+    }
+
+    /// Whether an object was made, or made again what it was, by another operator.
+    pub fn is_theirs(&self, object: Object) -> bool {
+        let state = self
+            .compared
+            .get(&object)
+            .and_then(|compared| compared.state.last().copied());
+        matches!(
+            state,
+            Some(ObjectState::Theirs | ObjectState::TakenBack | ObjectState::RollAsked)
+        )
     }
 
     /// The pod that a Service names now, else the given one.

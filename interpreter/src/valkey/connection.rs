@@ -19,6 +19,8 @@ use wellcake_core::parse::Info;
 use wellcake_core::render::{CLIENT_PORT, FENCE_PORT, NOBODY};
 use wellcake_crds::names::OPERATOR_USER;
 
+use super::unfenced;
+
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_millis(500);
 /// Longest wait for an answer.
@@ -103,6 +105,8 @@ impl Failure {
 pub struct Connection {
     inner: MultiplexedConnection,
     ended: CancellationToken,
+    credentials: Option<unfenced::Known>,
+    unfenced: bool,
 }
 
 /// A connection that was just made.
@@ -125,32 +129,13 @@ pub enum Fence {
 /// Connects to a server on its client port and on its fence port at once and takes what answers first, logs in, and does to
 /// other connections of the operator's user on that server what `fence` says.
 pub async fn connect(address: IpAddr, password: &str, fence: Fence) -> Result<Reached, Failure> {
-    let stream = timeout(CONNECT, reach(address))
-        .await
-        .map_err(|_| Failure::TimedOut)??;
-    let ended = CancellationToken::new();
-    let watched = Watched {
-        stream,
-        ended: ended.clone(),
+    let (inner, ended) = log_in(address, Some((OPERATOR_USER, password))).await?;
+    let mut connection = Connection {
+        inner,
+        ended,
+        credentials: None,
+        unfenced: false,
     };
-    let info = RedisConnectionInfo::default()
-        .set_username(OPERATOR_USER)
-        .set_password(password)
-        .set_skip_set_lib_name();
-    let config = AsyncConnectionConfig::new()
-        .set_response_timeout(None)
-        .set_connection_timeout(None);
-    let logged_in = MultiplexedConnection::new_with_config(&info, watched, config);
-    let (inner, driver) = timeout(ANSWER, logged_in)
-        .await
-        .map_err(|_| Failure::TimedOut)?
-        .map_err(|why| Failure::of(&why))?;
-    let over = ended.clone();
-    tokio::spawn(async move {
-        driver.await;
-        over.cancel();
-    });
-    let mut connection = Connection { inner, ended };
     let fenced = match fence {
         Fence::Others => {
             let mut kill = redis::cmd("CLIENT");
@@ -164,6 +149,39 @@ pub async fn connect(address: IpAddr, password: &str, fence: Fence) -> Result<Re
         Fence::None => 0,
     };
     Ok(Reached { connection, fenced })
+}
+
+/// Connects, and logs in as a user, if one is given.
+pub async fn log_in(
+    address: IpAddr,
+    user: Option<(&str, &str)>,
+) -> Result<(MultiplexedConnection, CancellationToken), Failure> {
+    let stream = timeout(CONNECT, reach(address))
+        .await
+        .map_err(|_| Failure::TimedOut)??;
+    let ended = CancellationToken::new();
+    let watched = Watched {
+        stream,
+        ended: ended.clone(),
+    };
+    let mut info = RedisConnectionInfo::default().set_skip_set_lib_name();
+    if let Some((name, password)) = user {
+        info = info.set_username(name).set_password(password);
+    }
+    let config = AsyncConnectionConfig::new()
+        .set_response_timeout(None)
+        .set_connection_timeout(None);
+    let logged_in = MultiplexedConnection::new_with_config(&info, watched, config);
+    let (inner, driver) = timeout(ANSWER, logged_in)
+        .await
+        .map_err(|_| Failure::TimedOut)?
+        .map_err(|why| Failure::of(&why))?;
+    let over = ended.clone();
+    tokio::spawn(async move {
+        driver.await;
+        over.cancel();
+    });
+    Ok((inner, ended))
 }
 
 /// Connects to either port.
@@ -219,7 +237,22 @@ impl Connection {
         self.ended.is_cancelled()
     }
 
-    /// What the server says of itself, in one round trip.
+    /// Where it is found what it takes to admit a server that another operator's template started.
+    pub fn admits_with(&mut self, credentials: unfenced::Known) {
+        self.credentials = Some(credentials);
+    }
+
+    /// What it takes to admit this server, if that is needed.
+    fn credentials(&self) -> Result<Option<unfenced::Credentials>, Failure> {
+        if !self.unfenced {
+            return Ok(None);
+        }
+        let known = self.credentials.as_ref();
+        let found = known.and_then(|known| known.borrow().clone());
+        found.map(Some).ok_or(Failure::Refusal)
+    }
+
+    /// What the server says of itself, in one round trip; one that another operator's template started is asked twice more.
     pub async fn info(&mut self) -> Result<Arc<Info>, Failure> {
         let mut ask = redis::cmd("INFO");
         ask.arg("server")
@@ -227,9 +260,12 @@ impl Connection {
             .arg("persistence")
             .arg("keyspace");
         let text: String = self.send(&ask).await?;
-        Info::parse(&text)
-            .map(Arc::new)
-            .map_err(|_| Failure::Unreadable)
+        let mut info = Info::parse(&text).map_err(|_| Failure::Unreadable)?;
+        self.unfenced = info.unfenced.is_some();
+        if self.unfenced {
+            info.unfenced = Some(unfenced::state(&mut self.inner).await?);
+        }
+        Ok(Arc::new(info))
     }
 
     /// `REPLICAOF NO ONE`.
@@ -240,6 +276,9 @@ impl Connection {
 
     /// `REPLICAOF` an address, client port.
     pub async fn follow(&mut self, primary: IpAddr) -> Result<(), Failure> {
+        if let Some(credentials) = self.credentials()? {
+            unfenced::prepare(&mut self.inner, &credentials).await?;
+        }
         self.send(
             redis::cmd("REPLICAOF")
                 .arg(primary.to_string())
@@ -254,8 +293,12 @@ impl Connection {
         self.send(redis::cmd("REPLICAOF").arg(host).arg(port)).await
     }
 
-    /// Opens the client port and closes the fence port; this connection stays (measured: 0.3 ms).
+    /// Opens the client port and closes the fence port; this connection stays (measured: 0.3 ms). A server that began with it
+    /// open is admitted.
     pub async fn open(&mut self) -> Result<(), Failure> {
+        if let Some(credentials) = self.credentials()? {
+            return unfenced::admit(&mut self.inner, &credentials).await;
+        }
         self.send(redis::cmd("CONFIG").arg("SET").arg("port").arg(CLIENT_PORT))
             .await
     }
@@ -316,10 +359,18 @@ impl Connection {
     }
 
     async fn send<T: redis::FromRedisValue>(&mut self, command: &redis::Cmd) -> Result<T, Failure> {
-        let answer = timeout(ANSWER, command.query_async(&mut self.inner));
-        let answered = answer.await.map_err(|_| Failure::TimedOut)?;
-        answered.map_err(|why| Failure::of(&why))
+        send(&mut self.inner, command).await
     }
+}
+
+/// Sends a command.
+pub async fn send<T: redis::FromRedisValue>(
+    connection: &mut MultiplexedConnection,
+    command: &redis::Cmd,
+) -> Result<T, Failure> {
+    let answer = timeout(ANSWER, command.query_async(connection));
+    let answered = answer.await.map_err(|_| Failure::TimedOut)?;
+    answered.map_err(|why| Failure::of(&why))
 }
 
 /// A stream that tells when the other side ends it. The client library reads all the time, also when nothing is asked, so

@@ -4,6 +4,7 @@ mod connection;
 mod pace;
 mod rivalry;
 mod server;
+pub mod unfenced;
 
 pub use connection::{Connection, Failure, Fence, Reached, connect};
 pub use pace::Pace;

@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
-use wellcake_core::facts::{Fresh, Kept, Tick};
+use wellcake_core::facts::{Fresh, Kept, Login, Tick};
 use wellcake_core::parse::{Info, InfoRole};
 
-use super::connection::{Connection, Failure, Fence, connect};
+use super::connection::{Connection, Failure, Fence, Reached, connect};
 use super::pace::Pace;
 use super::rivalry::Rivalry;
+use super::unfenced;
 use crate::clock::Clock;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
@@ -67,6 +68,8 @@ pub struct Snapshot {
     pub commands: u64,
     /// The directives that it was sent last.
     pub configured: Option<Configured>,
+    /// How the last attempt went to make the operator's user on a server that does not know it.
+    pub login: Login,
 }
 
 /// The server of one pod.
@@ -97,6 +100,8 @@ pub struct Surroundings {
     pub leadership: watch::Receiver<Leadership>,
     /// Counts failures.
     pub metrics: Arc<dyn Metrics>,
+    /// What it takes to be let in by servers that another operator's template started.
+    pub credentials: unfenced::Known,
 }
 
 impl Server {
@@ -111,6 +116,7 @@ impl Server {
             rivalry: Rivalry::default(),
             commands: 0,
             configured: None,
+            login: Login::Fine,
         };
         Self {
             uid: uid.to_owned(),
@@ -236,6 +242,14 @@ impl Server {
         news || first
     }
 
+    /// How an attempt went to make the operator's user. Whether that is news.
+    fn refused(&self, login: Login) -> bool {
+        let mut state = self.state();
+        let news = state.login != login;
+        state.login = login;
+        news
+    }
+
     fn state(&self) -> MutexGuard<'_, Snapshot> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -261,6 +275,7 @@ fn is_alike(one: &Info, other: &Info) -> bool {
             info.keys > 0,
             info.good_replicas.is_some(),
             info.has_replica(),
+            info.unfenced,
             // What the core waits for in whole seconds of uptime is short.
             info.uptime_seconds.min(10),
         )
@@ -284,7 +299,7 @@ pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
         }
         let rival = server.state().rivalry.is_there(around.clock.now());
         let fence = if rival { Fence::None } else { Fence::Others };
-        match connect(server.address, &password, fence).await {
+        match reach(&server, &password, fence, &around).await {
             Ok(reached) => {
                 if reached.fenced > 0 {
                     tracing::info!(
@@ -318,6 +333,34 @@ pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
             }
         }
     }
+}
+
+/// Connects. On a server that another operator's template started the user is made first.
+async fn reach(
+    server: &Server,
+    password: &str,
+    fence: Fence,
+    around: &Surroundings,
+) -> Result<Reached, Failure> {
+    let credentials = around.credentials.borrow().clone();
+    let mut reached = connect(server.address, password, fence).await;
+    if let (Err(Failure::Denied), Some(credentials)) = (&reached, credentials) {
+        let whom = (server.uid.as_str(), server.address);
+        match unfenced::introduce(whom, password, &credentials).await {
+            Ok(()) => reached = connect(server.address, password, fence).await,
+            Err(why) => {
+                if server.refused(why) {
+                    around.changed.notify_one();
+                }
+            }
+        }
+    }
+    let mut reached = reached?;
+    if server.refused(Login::Fine) {
+        around.changed.notify_one();
+    }
+    reached.connection.admits_with(around.credentials.clone());
+    Ok(reached)
 }
 
 /// Asks over one connection until it ends; says how.

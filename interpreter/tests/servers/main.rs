@@ -6,3 +6,4 @@
 mod connection;
 mod poll;
 mod process;
+mod unfenced;

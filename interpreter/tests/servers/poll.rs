@@ -58,6 +58,7 @@ fn poll(process: &Process, leads: bool) -> Polled {
         denied: Arc::new(Notify::new()),
         leadership: leadership.subscribe(),
         metrics: Arc::new(Uncounted),
+        credentials: watch::Sender::new(None).subscribe(),
     };
     let server = Arc::new(Server::new("uid", process.address, clock.now()));
     let task = tokio::spawn(serve(Arc::clone(&server), around));

@@ -169,6 +169,7 @@ fn deed(effect: &Effect) -> Option<String> {
         Verb::Evict { pod } => format!("evicts pod {}", pod.0),
         Verb::ScaleIn { to } => format!("asks for {to} pods"),
         Verb::Detach { pod } => format!("detaches pod {}", pod.0),
+        Verb::Fence { pod } => format!("has pod {} take no writes and copy from nobody", pod.0),
         Verb::NeedReplica { pod, needed: true } => {
             format!("has pod {} need a replica for writes", pod.0)
         }
@@ -179,6 +180,7 @@ fn deed(effect: &Effect) -> Option<String> {
         | Verb::Configure { .. }
         | Verb::GoBackToConfig
         | Verb::DeleteOldConfig
+        | Verb::ReleaseFinalizer
         | Verb::CreateCredentials
         | Verb::Apply(_)
         | Verb::Delete(_)

@@ -8,7 +8,7 @@ use super::{Verdict, voters};
 
 /// The first primary of a cluster that never had one: every pod must be proven to hold nothing.
 pub fn first(spec: &SpecFacts, seen: &Observation, now: Tick) -> Verdict {
-    let voters = voters(seen, now);
+    let voters = voters(spec, seen, now);
     if let Some(full) = voters.iter().find(|voter| voter.server.keys > 0) {
         let named = last_recorded(seen).unwrap_or(full.ordinal);
         return Verdict::Refuse(Reason::DataWithoutRecord, Some(named));

@@ -21,6 +21,7 @@ use crate::facts::{
 use crate::limits;
 use crate::reasons::Reason;
 
+use super::adoption;
 use super::death::unanswered;
 
 pub use first::first;
@@ -42,6 +43,8 @@ struct Voter {
     ordinal: Ordinal,
     terminating: bool,
     server: ServerFacts,
+    /// Whether nobody can tell that any of its data is recorded data.
+    unvouched: bool,
 }
 
 impl Voter {
@@ -74,15 +77,17 @@ impl Voter {
 
 type Voters = SmallVec<[Voter; 8]>;
 
-fn voters(seen: &Observation, now: Tick) -> Voters {
+fn voters(spec: &SpecFacts, seen: &Observation, now: Tick) -> Voters {
     seen.ordinals()
         .filter_map(|(ordinal, pod)| {
             let object = pod.object.value()?;
             let server = seen.server(ordinal, now, limits::DESTRUCTIVE_AGE)?;
+            let loaded = adoption::as_loaded(*server, seen.record.as_ref());
             (server.pod_uid == object.uid).then_some(Voter {
                 ordinal,
                 terminating: object.terminating,
-                server: *server,
+                server: loaded,
+                unvouched: adoption::is_unvouched(&loaded, spec, seen.record.as_ref()),
             })
         })
         .collect()
@@ -112,7 +117,7 @@ pub fn next(
         let wake = now.after(limits::ANSWERS);
         return Verdict::Wait(Reason::WaitingForAnswers, late, Some(wake));
     }
-    let voters = voters(seen, now);
+    let voters = voters(spec, seen, now);
     if voters.iter().any(Voter::holds_copy) {
         return copies::best(spec, seen, record, &voters, why, now);
     }
@@ -123,7 +128,7 @@ pub fn next(
 pub fn ordered(spec: &SpecFacts, seen: &Observation, now: Tick) -> Option<Ordinal> {
     let order = spec.promote?;
     let epoch = seen.record.map_or(Epoch(0), |record| record.epoch);
-    let fit = voters(seen, now).iter().any(|voter| {
+    let fit = voters(spec, seen, now).iter().any(|voter| {
         let syncing = matches!(voter.server.role, Role::Replica { syncing: true, .. });
         voter.ordinal == order.pod && !voter.server.loading && !syncing
     });

@@ -32,10 +32,16 @@ pub fn holder(
     if let Some(verdict) = last_served(spec, seen, record, voters, now) {
         return verdict;
     }
-    let fullest = voters.iter().find(|voter| voter.server.keys > 0);
     let holder = voters
         .iter()
         .find(|voter| voter.ordinal == record.pod && voter.is_loaded());
+    // What began by itself, and what was copied from it, is nobody's data.
+    let unvouched = holder.filter(|holder| holder.unvouched);
+    let is_full = |voter: &&Voter| {
+        let of_that = unvouched.is_some_and(|it| voter.server.replid == it.server.replid);
+        voter.server.keys > 0 && !of_that
+    };
+    let fullest = voters.iter().find(is_full);
     let Some(holder) = holder else {
         let bound = bound(seen, now);
         let asked = spec.pods.max(seen.objects.replicas_applied);
@@ -56,7 +62,8 @@ pub fn holder(
     };
     let unseen = Unseen::of(spec, seen, voters);
     let own = record.own();
-    if holder.server.keys > 0 && is_data_of(&own, spec, seen, holder.server.pod_uid) {
+    let counts = holder.server.keys > 0 && !holder.unvouched;
+    if counts && is_data_of(&own, spec, seen, holder.server.pod_uid) {
         return holder_or_longer(spec, record, voters, holder, unseen, now);
     }
     match (fullest, unseen) {
@@ -114,7 +121,8 @@ fn last_served(
             Some(bound),
         ));
     };
-    if holder.server.keys == 0 || !is_data_of(&served, spec, seen, holder.server.pod_uid) {
+    let nothing = holder.server.keys == 0 || holder.unvouched;
+    if nothing || !is_data_of(&served, spec, seen, holder.server.pod_uid) {
         return None;
     }
     let unseen = Unseen::of(spec, seen, voters);
