@@ -23,6 +23,7 @@ impl Metrics for Uncounted {
     fn pass(&self, _: Duration) {}
     fn reconciled(&self, _: Duration, _: bool) {}
     fn failover(&self, _: &str, _: &str, _: &'static str) {}
+    fn discarded(&self, _: &str, _: &str, _: u64) {}
     fn clusters(&self, _: usize) {}
     fn heard(&self, _: bool) {}
 }
@@ -193,6 +194,38 @@ async fn only_a_leader_connects() {
     polled
         .shows("an answer", |seen| seen.answer.is_some())
         .await;
+}
+
+#[tokio::test]
+async fn the_silence_of_an_earlier_term_does_not_count_in_a_later_one() {
+    let mut process = Process::start(CLIENT_PORT, "");
+    let polled = poll(&process, true);
+    polled
+        .shows("an answer", |seen| seen.answer.is_some())
+        .await;
+    process.kill();
+    let refused_since = |from| {
+        let seen = polled.server.snapshot();
+        matches!(seen.fresh, Fresh::Refused { at } if at >= from)
+    };
+    let begun = polled.clock.now();
+    while !refused_since(begun) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let leader = *polled.leadership.borrow();
+    polled.leadership.send_replace(Leadership::Follower);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    polled.leadership.send_replace(leader);
+    let again = polled.clock.now();
+    while !refused_since(again) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let since = polled.server.snapshot().failing_since;
+    let before = since.map(|since| again.since(since));
+    assert!(
+        before.is_some_and(|before| before.0 < 1_000),
+        "asked in vain since {before:?} ms before it led again"
+    );
 }
 
 #[tokio::test]
