@@ -280,28 +280,45 @@ pub fn heal(
     Ok(())
 }
 
+/// Turns without anything to do after which a cluster has come to rest.
+const QUIET: u32 = 5;
+/// Turns within which it must.
+const TURNS: u32 = 400;
+
 /// L1: without faults and with everybody getting a turn, the cluster becomes Ready and then nothing is done any more, or a
 /// refusal names what needs a person; nothing owed is missing then.
 pub fn settle(
     world: &mut World,
     brain: Brain,
-    mut trace: Option<&mut String>,
+    trace: Option<&mut String>,
 ) -> Result<End, Violation> {
+    settle_unless(world, brain, trace, |_| false).map(|end| end.unwrap_or(End::Settled))
+}
+
+/// The same; `None` when `is_known` says of a world after a turn that it comes to rest.
+pub(crate) fn settle_unless(
+    world: &mut World,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+    mut is_known: impl FnMut(&World) -> bool,
+) -> Result<Option<End>, Violation> {
     let mut quiet = 0;
-    let mut last = String::new();
-    for _ in 0..400 {
-        let decision = turn(world, brain, trace.as_deref_mut())?;
-        last = summary(&decision);
-        let told = world
-            .leader()
-            .and_then(|o| world.observe(o))
-            .map(|seen| status::facts(&world.spec, &seen, &decision, world.now));
-        let rests = decision.effects.is_empty()
-            && told.is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
+    let mut last = Decision::default();
+    for _ in 0..TURNS {
+        last = turn(world, brain, trace.as_deref_mut())?;
+        if is_known(world) {
+            return Ok(None);
+        }
+        let rests = last.effects.is_empty()
+            && world
+                .leader()
+                .and_then(|o| world.observe(o))
+                .map(|seen| status::facts(&world.spec, &seen, &last, world.now))
+                .is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
         quiet = if rests { quiet + 1 } else { 0 };
-        if quiet == 5 {
+        if quiet == QUIET {
             invariants::nothing_owed_is_missing(world)?;
-            return Ok(End::Settled);
+            return Ok(Some(End::Settled));
         }
     }
     let refusal = world
@@ -310,10 +327,10 @@ pub fn settle(
         .map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now))
         .and_then(|decision| decision.refusals.first().copied());
     match refusal {
-        Some(note) if needs_person(world, note.reason) => Ok(End::NeedsPerson(note.reason)),
+        Some(note) if needs_person(world, note.reason) => Ok(Some(End::NeedsPerson(note.reason))),
         _ => Err(Violation {
             invariant: "L1 comes to rest",
-            seen: format!("after {} ms: {last}", world.age()),
+            seen: format!("after {} ms: {}", world.age(), summary(&last)),
         }),
     }
 }
@@ -334,7 +351,7 @@ fn needs_person(world: &World, reason: Reason) -> bool {
 }
 
 /// Half a second in which everybody gets a turn.
-fn turn(
+pub(crate) fn turn(
     world: &mut World,
     brain: Brain,
     mut trace: Option<&mut String>,

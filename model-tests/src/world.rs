@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use wellcake_core::facts::{
     Container, Ordinal, Persistence, PodUid, Port, Record, Replid, RoleLabel, RunId, SpecFacts,
     Tick,
@@ -14,7 +14,7 @@ use crate::operator::Operator;
 use crate::servers::REPLICA_LAG;
 
 /// How data outlives a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Disk {
     /// Not at all.
     None,

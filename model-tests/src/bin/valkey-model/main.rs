@@ -1,6 +1,7 @@
 //! `valkey-model`: lets the operator's decisions meet everything that can happen, and decides recorded incidents again.
 
 mod explain;
+mod explore;
 mod fuzz;
 mod replay;
 mod shrink;
@@ -32,6 +33,10 @@ enum Command {
     ///
     /// Example: valkey-model fuzz --seeds 100000
     Fuzz(fuzz::Options),
+    /// Tries every order of events in a scope, nearest first.
+    ///
+    /// Example: valkey-model explore --scope kill-2
+    Explore(explore::Options),
     /// Finds the few events with which the run of a seed breaks an invariant.
     ///
     /// Example: valkey-model shrink 5443
@@ -49,6 +54,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Options::parse().command {
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Explore(options) => explore::run(&options),
         Command::Shrink(options) => shrink::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Explain(options) => explain::run(&options),

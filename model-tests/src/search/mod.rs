@@ -1,0 +1,252 @@
+//! Every order of events in a scope, nearest first.
+//!
+//! * [`scope`]: what may happen, and how much of it;
+//! * [`digest`](mod@digest): when two worlds are the same;
+//! * [`visited`]: the worlds that were seen, 16 bytes for each;
+//! * [`tree`]: the shortest way to each of them, two bytes for each;
+//! * [`rest`]: whether a world comes to rest without faults.
+
+pub mod digest;
+pub mod rest;
+pub mod scope;
+pub mod tree;
+pub mod visited;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::actions::Action;
+use crate::invariants::Violation;
+use crate::operator::Brain;
+use crate::world::World;
+
+use digest::{Names, digest};
+use rest::Rest;
+use scope::{Budget, Scope};
+use tree::{Grown, Tree, Walker};
+use visited::Visited;
+
+/// Pieces of a layer that each thread takes on average: enough for all to end at about the same time.
+const PIECES: usize = 16;
+
+/// How a search is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Threads.
+    pub threads: usize,
+    /// Whether every world must come to rest without faults.
+    pub rest: bool,
+    /// Worlds after which the search is given up; `None` for none.
+    pub most: Option<u64>,
+}
+
+/// How far a search is; others may look while it goes on.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Different worlds.
+    pub states: AtomicU64,
+    /// Events tried.
+    pub events: AtomicU64,
+    /// Turns without faults.
+    pub turns: AtomicU64,
+    /// Events on the way to the farthest worlds.
+    pub depth: AtomicU64,
+    /// Worlds in the layer that is being left.
+    pub frontier: AtomicU64,
+}
+
+/// What a search has seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Seen {
+    /// Different worlds.
+    pub states: u64,
+    /// Events tried.
+    pub events: u64,
+    /// Turns of the check that every world comes to rest.
+    pub turns: u64,
+    /// Events on the shortest way to the farthest world.
+    pub depth: u32,
+    /// Whether nothing new can happen any more in the scope.
+    pub complete: bool,
+    /// How long it took.
+    pub took: Duration,
+    /// Bytes of the set of worlds that were seen, at the end.
+    pub visited_bytes: usize,
+    /// Bytes of the ways to them.
+    pub tree_bytes: usize,
+    /// Bytes of the worlds that are known to come to rest.
+    pub rest_bytes: usize,
+}
+
+/// An invariant that did not hold, with the events that lead there; the last one breaks it, or after all of them rest is not
+/// reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// What did not hold.
+    pub violation: Violation,
+    /// Events from the start of the scope.
+    pub events: Vec<Action>,
+}
+
+struct Search<'a> {
+    scope: &'a Scope,
+    brain: Brain,
+    way: Way,
+    visited: Visited,
+    rest: Rest,
+    progress: &'a Progress,
+    over: AtomicBool,
+}
+
+/// Tries every order of events of a scope, nearest first.
+pub fn search(scope: &Scope, brain: Brain, way: Way, progress: &Progress) -> Result<Seen, Broken> {
+    let begun = Instant::now();
+    let start = scope.world(brain).map_err(|violation| Broken {
+        violation,
+        events: Vec::new(),
+    })?;
+    let search = Search {
+        scope,
+        brain,
+        way,
+        visited: Visited::default(),
+        rest: Rest::default(),
+        progress,
+        over: AtomicBool::new(false),
+    };
+    let mut names = Names::default();
+    search
+        .visited
+        .insert(digest(&start, Budget::default().as_word(), &mut names));
+    progress.states.fetch_add(1, Ordering::Relaxed);
+    let mut tree = Tree::new(start);
+    let mut depth = 0;
+    while !search.over.load(Ordering::Relaxed) && (scope.depth == 0 || depth < scope.depth) {
+        let fresh = search.layer(&mut tree)?;
+        if fresh == 0 {
+            break;
+        }
+        depth += 1;
+        progress.depth.store(u64::from(depth), Ordering::Relaxed);
+    }
+    Ok(Seen {
+        states: progress.states.load(Ordering::Relaxed),
+        events: progress.events.load(Ordering::Relaxed),
+        turns: progress.turns.load(Ordering::Relaxed),
+        depth,
+        complete: !search.over.load(Ordering::Relaxed),
+        took: begun.elapsed(),
+        visited_bytes: search.visited.bytes(),
+        tree_bytes: tree.bytes(),
+        rest_bytes: search.rest.bytes(),
+    })
+}
+
+impl Search<'_> {
+    /// Leaves every world of the last layer by everything that may happen. Answers how many worlds are new.
+    fn layer(&self, tree: &mut Tree) -> Result<usize, Broken> {
+        let states = self.progress.states.load(Ordering::Relaxed);
+        self.progress
+            .frontier
+            .store(tree.last_layer() as u64, Ordering::Relaxed);
+        self.move_base(tree, states);
+        let pieces = tree.pieces(self.way.threads * PIECES);
+        let next = AtomicUsize::new(0);
+        let grown = Mutex::new(Vec::new());
+        let broken = Mutex::new(None);
+        std::thread::scope(|threads| {
+            for _ in 0..self.way.threads {
+                threads.spawn(|| {
+                    let mut names = Names::default();
+                    while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let mut growth = Grown::new(piece);
+                        let mut walker = Walker::new(tree, piece, self.scope, self.brain);
+                        let outcome = walker.each(tree.depth(), |world, spent, moves| {
+                            self.leave(world, spent, moves, &mut names, &mut growth)
+                        });
+                        if let Err((violation, last)) = outcome {
+                            self.over.store(true, Ordering::Relaxed);
+                            let events = walker.way(last);
+                            keep(&broken, Broken { violation, events });
+                        }
+                        keep_all(&grown, growth);
+                        if self.over.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        if let Some(broken) = broken.into_inner().ok().flatten() {
+            return Err(broken);
+        }
+        Ok(tree.grow(grown.into_inner().unwrap_or_default()))
+    }
+
+    /// Worlds themselves are kept of one layer only, so few that they do not count; those of later layers are made again from
+    /// them.
+    fn move_base(&self, tree: &mut Tree, states: u64) {
+        if let Some(depth) = tree.better_base(states) {
+            let mut worlds = Vec::new();
+            for piece in tree.pieces(1) {
+                let mut walker = Walker::new(tree, &piece, self.scope, self.brain);
+                let _ = walker.each(depth, |world, spent, _| {
+                    worlds.push((world.clone(), spent));
+                    Ok::<(), (Violation, Action)>(())
+                });
+            }
+            tree.set_base(depth, worlds);
+        }
+    }
+
+    /// Tries everything that may happen in a world.
+    fn leave(
+        &self,
+        world: &World,
+        spent: Budget,
+        moves: &mut Vec<(Action, Budget)>,
+        names: &mut Names,
+        growth: &mut Grown,
+    ) -> Result<(), (Violation, Action)> {
+        self.scope.enabled(world, spent, moves);
+        let mut fresh = 0;
+        for (index, (action, spent)) in moves.iter().enumerate() {
+            let mut after = world.clone();
+            let told = after.apply(*action, self.brain);
+            told.map_err(|violation| (violation, *action))?;
+            if !self.visited.insert(digest(&after, spent.as_word(), names)) {
+                continue;
+            }
+            fresh += 1;
+            growth.push(index);
+            if self.way.rest {
+                let turns = self.rest.reached_from(&mut after, self.brain, names);
+                let turns = turns.map_err(|violation| (violation, *action))?;
+                self.progress.turns.fetch_add(turns, Ordering::Relaxed);
+            }
+        }
+        growth.close(fresh);
+        let progress = self.progress;
+        progress
+            .events
+            .fetch_add(moves.len() as u64, Ordering::Relaxed);
+        let states = progress.states.fetch_add(fresh, Ordering::Relaxed) + fresh;
+        if self.way.most.is_some_and(|most| states >= most) {
+            self.over.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+}
+
+fn keep(place: &Mutex<Option<Broken>>, broken: Broken) {
+    if let Ok(mut place) = place.lock() {
+        place.get_or_insert(broken);
+    }
+}
+
+fn keep_all(place: &Mutex<Vec<Grown>>, grown: Grown) {
+    if let Ok(mut place) = place.lock() {
+        place.push(grown);
+    }
+}
