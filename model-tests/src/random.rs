@@ -169,15 +169,16 @@ fn perform(
     brain: Brain,
     trace: Option<&mut String>,
 ) -> Result<(), Violation> {
-    let result = world.apply(action, brain);
-    if let Some(trace) = trace {
-        let told = match &result {
-            Ok(told) => told.clone(),
-            Err(violation) => format!("VIOLATION {violation}"),
-        };
-        let _ = writeln!(trace, "{:>8} ms  {action:?}  {told}", world.age());
+    let Some(trace) = trace else {
+        return world.act(action, brain, None);
+    };
+    let mut told = String::new();
+    let result = world.act(action, brain, Some(&mut told));
+    if let Err(violation) = &result {
+        told = format!("VIOLATION {violation}");
     }
-    result.map(|_| ())
+    let _ = writeln!(trace, "{:>8} ms  {action:?}  {told}", world.age());
+    result
 }
 
 fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {

@@ -158,11 +158,11 @@ impl Digest<'_> {
         self.put(connection);
         self.acks(acks, |write| forfeited.contains(&write));
         self.put(promoted.len() as u64);
-        for (RunId(run), stopped) in left_behind {
+        for (RunId(run), stopped) in left_behind.iter() {
             let run = self.name(*run);
             self.put(run << 1 | u64::from(*stopped));
         }
-        for (epoch, PodUid(uid)) in promoted {
+        for (epoch, PodUid(uid)) in promoted.iter() {
             let uid = self.name(*uid);
             self.pair(u64::from(*epoch), uid);
         }
@@ -407,7 +407,7 @@ impl Digest<'_> {
             self.reach(Some(at));
         }
         self.put(former.len() as u64);
-        for (uid, server) in former {
+        for (uid, server) in former.iter() {
             let uid = self.name(uid.0);
             self.put(uid);
             self.known(server, |it, server| it.server(server));

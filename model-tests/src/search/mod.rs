@@ -158,12 +158,12 @@ impl Search<'_> {
         std::thread::scope(|threads| {
             for _ in 0..self.way.threads {
                 threads.spawn(|| {
-                    let mut names = Names::default();
+                    let (mut names, mut after) = (Names::default(), tree.start().clone());
                     while let Some(piece) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let mut growth = Grown::new(piece);
                         let mut walker = Walker::new(tree, piece, self.scope, self.brain);
                         let outcome = walker.each(tree.depth(), |world, spent, moves| {
-                            self.leave(world, spent, moves, &mut names, &mut growth)
+                            self.leave(world, spent, moves, (&mut names, &mut after), &mut growth)
                         });
                         if let Err((violation, last)) = outcome {
                             self.over.store(true, Ordering::Relaxed);
@@ -206,22 +206,22 @@ impl Search<'_> {
         world: &World,
         spent: Budget,
         moves: &mut Vec<(Action, Budget)>,
-        names: &mut Names,
+        (names, after): (&mut Names, &mut World),
         growth: &mut Grown,
     ) -> Result<(), (Violation, Action)> {
         self.scope.enabled(world, spent, moves);
         let mut fresh = 0;
         for (index, (action, spent)) in moves.iter().enumerate() {
-            let mut after = world.clone();
-            let told = after.apply(*action, self.brain);
-            told.map_err(|violation| (violation, *action))?;
-            if !self.visited.insert(digest(&after, spent.as_word(), names)) {
+            after.clone_from(world);
+            let outcome = after.act(*action, self.brain, None);
+            outcome.map_err(|violation| (violation, *action))?;
+            if !self.visited.insert(digest(after, spent.as_word(), names)) {
                 continue;
             }
             fresh += 1;
             growth.push(index);
             if self.way.rest {
-                let turns = self.rest.reached_from(&mut after, self.brain, names);
+                let turns = self.rest.reached_from(after, self.brain, names);
                 let turns = turns.map_err(|violation| (violation, *action))?;
                 self.progress.turns.fetch_add(turns, Ordering::Relaxed);
             }

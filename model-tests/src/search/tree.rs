@@ -21,12 +21,22 @@ struct Layer {
     fresh: Vec<u8>,
 }
 
+impl Layer {
+    fn keep(&mut self, which: &[bool]) {
+        for list in [&mut self.events, &mut self.fresh] {
+            let mut which = which.iter();
+            list.retain(|_| which.next().copied().unwrap_or(false));
+            list.shrink_to_fit();
+        }
+    }
+}
+
 /// All layers, and the worlds of one of them.
 pub struct Tree {
     layers: Vec<Layer>,
     base: usize,
     worlds: Vec<(World, Budget)>,
-    /// Events on the way to each world of the base, if anybody asks.
+    /// The world at the start.
     start: World,
 }
 
@@ -79,6 +89,11 @@ impl Tree {
             worlds: vec![(start.clone(), Budget::default())],
             start,
         }
+    }
+
+    /// The world at the start.
+    pub const fn start(&self) -> &World {
+        &self.start
     }
 
     /// Number of the last layer.
@@ -155,8 +170,36 @@ impl Tree {
         let count = layer.events.len();
         if count > 0 {
             self.layers.push(layer);
+            self.prune();
         }
         count
+    }
+
+    /// Forgets the worlds that lead to none of the last layer: no way goes through them any more.
+    fn prune(&mut self) {
+        let mut leads_on: Option<Vec<bool>> = None;
+        for depth in (0..self.layers.len() - 1).rev() {
+            let Some(layer) = self.layers.get_mut(depth) else {
+                return;
+            };
+            if let Some(leads_on) = leads_on.take() {
+                let mut next = leads_on.into_iter();
+                for fresh in &mut layer.fresh {
+                    let left = next.by_ref().take(usize::from(*fresh)).filter(|it| *it);
+                    *fresh = u8::try_from(left.count()).unwrap_or(u8::MAX);
+                }
+            }
+            let own: Vec<bool> = layer.fresh.iter().map(|fresh| *fresh > 0).collect();
+            if own.iter().all(|leads_on| *leads_on) {
+                return;
+            }
+            layer.keep(&own);
+            if depth == self.base {
+                let mut own = own.iter();
+                self.worlds.retain(|_| own.next().copied().unwrap_or(false));
+            }
+            leads_on = Some(own);
+        }
     }
 
     /// Indices of the events that lead to a world of a layer.
@@ -226,7 +269,8 @@ impl<'a> Walker<'a> {
             if let (Some(place), Some(world)) =
                 (self.worlds.first_mut(), self.tree.worlds.get(root))
             {
-                place.clone_from(world);
+                place.0.clone_from(&world.0);
+                place.1 = world.1;
             }
             self.descend(0, height, &mut visit)?;
         }
@@ -283,7 +327,7 @@ impl<'a> Walker<'a> {
             to.0.clone_from(from);
             to.1 = spent;
             // It did not break anything when it was tried first.
-            let _ = to.0.apply(action, self.brain);
+            let _ = to.0.act(action, self.brain, None);
         }
     }
 
@@ -301,7 +345,7 @@ impl<'a> Walker<'a> {
             let Some((action, then)) = moves.get(usize::from(index)).copied() else {
                 break;
             };
-            let _ = world.apply(action, self.brain);
+            let _ = world.act(action, self.brain, None);
             spent = then;
             way.push(action);
         }
