@@ -12,6 +12,7 @@ pub mod scope;
 pub mod tree;
 pub mod visited;
 
+use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -57,7 +58,7 @@ pub struct Progress {
 }
 
 /// What a search has seen.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
     /// Different worlds.
     pub states: u64,
@@ -67,6 +68,8 @@ pub struct Seen {
     pub turns: u64,
     /// Events on the shortest way to the farthest world.
     pub depth: u32,
+    /// Events on that way.
+    pub farthest: Vec<Action>,
     /// Whether nothing new can happen any more in the scope.
     pub complete: bool,
     /// How long it took.
@@ -97,6 +100,20 @@ struct Search<'a> {
     rest: Rest,
     progress: &'a Progress,
     over: AtomicBool,
+}
+
+/// Events from the start of a scope in words, with what was decided and what became of it.
+pub fn story(scope: &Scope, events: &[Action], brain: Brain) -> Result<String, Violation> {
+    let mut world = scope.world(brain)?;
+    let mut text = String::new();
+    for event in events {
+        let mut told = String::new();
+        if let Err(violation) = world.act(*event, brain, Some(&mut told)) {
+            told = format!("VIOLATION {violation}");
+        }
+        let _ = writeln!(text, "{:>8} ms  {event:?}  {told}", world.age());
+    }
+    Ok(text)
 }
 
 /// Tries every order of events of a scope, nearest first.
@@ -135,6 +152,7 @@ pub fn search(scope: &Scope, brain: Brain, way: Way, progress: &Progress) -> Res
         events: progress.events.load(Ordering::Relaxed),
         turns: progress.turns.load(Ordering::Relaxed),
         depth,
+        farthest: tree.farthest(scope, brain),
         complete: !search.over.load(Ordering::Relaxed),
         took: begun.elapsed(),
         visited_bytes: search.visited.bytes(),

@@ -1,6 +1,6 @@
 //! What a search may try: which world, which faults and wishes, and how many of each.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ pub struct Scope {
     pub spans: Vec<u64>,
     /// How much of each there may be.
     pub most: Budget,
+    /// Highest epoch of a primary record that is left behind: worlds beyond are judged, and nothing happens in them any more.
+    pub epochs: u32,
     /// Longest order of events; 0 stands for as long as anything new comes of it.
     pub depth: u32,
     /// What a complete search finds.
@@ -140,6 +142,28 @@ pub enum Wish {
     Renew,
 }
 
+/// The scopes in a folder, by name.
+pub fn committed(folder: &Path) -> Result<Vec<(String, PathBuf)>> {
+    let files = std::fs::read_dir(folder).with_context(|| {
+        format!(
+            "cannot read the scopes in {}: run it in the root of the repository, or name a scope file",
+            folder.display()
+        )
+    })?;
+    let mut all = Vec::new();
+    for file in files {
+        let path = file?.path();
+        let is_scope = path.extension().is_some_and(|ending| ending == "json");
+        if let Some(name) = path.file_stem().and_then(|name| name.to_str())
+            && is_scope
+        {
+            all.push((name.to_owned(), path.clone()));
+        }
+    }
+    all.sort();
+    Ok(all)
+}
+
 impl Scope {
     /// Reads a scope file.
     pub fn read(path: &Path) -> Result<Self> {
@@ -161,6 +185,10 @@ impl Scope {
     /// Everything that may happen next in a world after so much was spent, with what is spent then.
     pub fn enabled(&self, world: &World, spent: Budget, out: &mut Vec<(Action, Budget)>) {
         out.clear();
+        let epoch = world.api.record.map_or(0, |record| record.epoch.0);
+        if epoch > self.epochs {
+            return;
+        }
         for o in 0..world.operators.len() {
             self.operator(world, o, spent, out);
         }

@@ -202,6 +202,28 @@ impl Tree {
         }
     }
 
+    /// Events on the way to a world of the last layer.
+    pub fn farthest(&self, scope: &Scope, brain: Brain) -> Vec<Action> {
+        self.events(&self.indices(self.depth(), 0), scope, brain)
+    }
+
+    /// The events of these indices, from the start.
+    fn events(&self, indices: &[u8], scope: &Scope, brain: Brain) -> Vec<Action> {
+        let mut world = self.start.clone();
+        let (mut spent, mut moves, mut way) = (Budget::default(), Vec::new(), Vec::new());
+        for index in indices {
+            scope.enabled(&world, spent, &mut moves);
+            let Some((action, then)) = moves.get(usize::from(*index)).copied() else {
+                break;
+            };
+            // It did not break anything when it was tried first.
+            let _ = world.act(action, brain, None);
+            spent = then;
+            way.push(action);
+        }
+        way
+    }
+
     /// Indices of the events that lead to a world of a layer.
     fn indices(&self, mut depth: usize, mut at: usize) -> Vec<u8> {
         let mut way = Vec::new();
@@ -338,17 +360,7 @@ impl<'a> Walker<'a> {
             let layer = self.tree.layers.get(self.tree.base + height);
             indices.extend(layer.and_then(|layer| layer.events.get(at.saturating_sub(1))));
         }
-        let mut world = self.tree.start.clone();
-        let (mut spent, mut moves, mut way) = (Budget::default(), Vec::new(), Vec::new());
-        for index in indices {
-            self.scope.enabled(&world, spent, &mut moves);
-            let Some((action, then)) = moves.get(usize::from(index)).copied() else {
-                break;
-            };
-            let _ = world.act(action, self.brain, None);
-            spent = then;
-            way.push(action);
-        }
+        let mut way = self.tree.events(&indices, self.scope, self.brain);
         way.push(last);
         way
     }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow};
 use wellcake_core::step;
-use wellcake_model_tests::search::scope::Scope;
-use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search};
+use wellcake_model_tests::actions::Action;
+use wellcake_model_tests::search::scope::{Scope, committed};
+use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search, story};
 
 use super::{FOUND, GOOD};
 
@@ -17,7 +18,8 @@ const SHOWN: Duration = Duration::from_millis(500);
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Name of a scope in `model-tests/scopes`, or a path to a scope file; every committed scope if it is not given.
+    /// Name of a scope in `model-tests/scopes` or its folder `large`, or a path to a scope file. All of `model-tests/scopes`, but
+    /// for the large ones, if it is not given.
     #[arg(long)]
     scope: Option<String>,
     /// Threads; as many as there are processors if it is not given.
@@ -29,6 +31,9 @@ pub struct Options {
     /// Gives up after about so many worlds.
     #[arg(long)]
     most: Option<u64>,
+    /// Prints the events on the way to one of the farthest worlds.
+    #[arg(long)]
+    farthest: bool,
     /// Prints one JSON object for each scope.
     #[arg(long)]
     json: bool,
@@ -61,35 +66,17 @@ pub fn run(options: &Options) -> Result<u8> {
 }
 /// Scope files by name.
 fn chosen(name: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scopes");
-    let folder = if folder.is_dir() {
-        folder
-    } else {
-        PathBuf::from("model-tests/scopes")
-    };
+    let folder = Path::new("model-tests/scopes");
     if let Some(name) = name {
-        let named = folder.join(format!("{name}.json"));
-        let path = if named.is_file() {
-            named
-        } else {
-            PathBuf::from(name)
-        };
+        let places = [folder.to_path_buf(), folder.join("large")];
+        let named = places
+            .iter()
+            .map(|place| place.join(format!("{name}.json")))
+            .find(|path| path.is_file());
+        let path = named.unwrap_or_else(|| PathBuf::from(name));
         return Ok(vec![(name.to_owned(), path)]);
     }
-    let mut all = Vec::new();
-    let files = std::fs::read_dir(&folder)
-        .with_context(|| format!("cannot read the scopes in {}", folder.display()))?;
-    for file in files {
-        let path = file?.path();
-        if let Some(name) = path.file_stem().and_then(|name| name.to_str()) {
-            all.push((name.to_owned(), path.clone()));
-        }
-    }
-    all.sort();
-    if all.is_empty() {
-        bail!("there is no scope in {}", folder.display());
-    }
-    Ok(all)
+    committed(folder)
 }
 
 /// Shows on a terminal how far it is.
@@ -121,9 +108,7 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
         Ok(seen) => seen,
         Err(broken) => {
             println!("{name}: {}\nafter these events:", broken.violation);
-            for event in &broken.events {
-                println!("  {event:?}");
-            }
+            print!("{}", in_words(scope, &broken.events)?);
             return Ok(FOUND);
         }
     };
@@ -142,8 +127,15 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
         seen.turns,
         per(peak().unwrap_or(0)),
     );
+    if options.farthest {
+        print!("{}", in_words(scope, &seen.farthest)?);
+    }
     let _ = (options, scope);
     Ok(GOOD)
+}
+
+fn in_words(scope: &Scope, events: &[Action]) -> Result<String> {
+    story(scope, events, step).map_err(|violation| anyhow!("the start breaks {violation}"))
 }
 
 /// Most memory that this process has had, in bytes.
