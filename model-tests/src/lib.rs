@@ -9,6 +9,7 @@
 //! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
 //! * [`random`]: long runs with faults from a seed;
 //! * [`search`]: every order of events at small scope;
+//! * [`crashes`]: operations in which the operator ends at every effect in turn;
 //! * [`shrink`]: the few events that it takes to break an invariant;
 //! * [`recorded`]: what an operator recorded, decided again;
 //! * [`mutants`]: decisions that are wrong on purpose;
@@ -17,6 +18,7 @@
 pub mod actions;
 mod changes;
 mod copies;
+pub mod crashes;
 pub mod history;
 pub mod invariants;
 pub mod museum;

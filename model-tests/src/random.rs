@@ -163,7 +163,8 @@ pub fn story(seed: u64, steps: u32, brain: Brain) -> String {
     )
 }
 
-fn perform(
+/// Lets something happen; `trace` gets a line for it when it is given.
+pub(crate) fn perform(
     world: &mut World,
     action: Action,
     brain: Brain,

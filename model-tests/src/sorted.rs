@@ -118,6 +118,11 @@ impl<K: Ord + Copy> Set<K> {
         self.0.contains_key(key)
     }
 
+    /// Whether it is empty.
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Adds a key. Whether it is new.
     pub fn insert(&mut self, key: K) -> bool {
         self.0.insert(key, ()).is_none()

@@ -104,7 +104,7 @@ struct Search<'a> {
 
 /// Events from the start of a scope in words, with what was decided and what became of it.
 pub fn story(scope: &Scope, events: &[Action], brain: Brain) -> Result<String, Violation> {
-    let mut world = scope.world(brain)?;
+    let mut world = scope.world()?;
     let mut text = String::new();
     for event in events {
         let mut told = String::new();
@@ -119,7 +119,7 @@ pub fn story(scope: &Scope, events: &[Action], brain: Brain) -> Result<String, V
 /// Tries every order of events of a scope, nearest first.
 pub fn search(scope: &Scope, brain: Brain, way: Way, progress: &Progress) -> Result<Seen, Broken> {
     let begun = Instant::now();
-    let start = scope.world(brain).map_err(|violation| Broken {
+    let start = scope.world().map_err(|violation| Broken {
         violation,
         events: Vec::new(),
     })?;

@@ -4,11 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use wellcake_core::step;
 use wellcake_crds::v1beta1::Profile;
 
 use crate::actions::Action;
 use crate::invariants::Violation;
-use crate::operator::{self, Brain};
+use crate::operator;
 use crate::random::settle;
 use crate::world::{Disk, World};
 
@@ -172,12 +173,12 @@ impl Scope {
         serde_json::from_str(&text).with_context(|| format!("{} is no scope", path.display()))
     }
 
-    /// The world in which a search starts.
-    pub fn world(&self, brain: Brain) -> Result<World, Violation> {
+    /// The world in which a search starts. What is right decides until then.
+    pub fn world(&self) -> Result<World, Violation> {
         let mut world = World::new(self.pods, self.disk, self.profile);
         world.operators.truncate(self.operators);
         if self.start == Start::Settled {
-            settle(&mut world, brain, None)?;
+            settle(&mut world, step, None)?;
         }
         Ok(world)
     }

@@ -44,10 +44,7 @@ pub fn run(options: &Options) -> Result<u8> {
     for (name, path) in chosen(options.scope.as_deref())? {
         let scope = Scope::read(&path)?;
         let way = Way {
-            threads: match options.threads {
-                Some(threads) => threads.max(1),
-                None => std::thread::available_parallelism().map_or(1, usize::from),
-            },
+            threads: super::threads(options.threads),
             rest: !options.no_rest,
             most: options.most,
         };

@@ -78,10 +78,7 @@ pub fn run(options: &Options) -> Result<u8> {
         ..Sum::default()
     });
     let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let threads = match options.threads {
-        Some(threads) => threads.max(1),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let threads = super::threads(options.threads);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|_| scope.spawn(|| work(options, &next, &over, &sum)))
