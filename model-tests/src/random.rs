@@ -79,6 +79,13 @@ pub fn run(
     walk(&mut world(seed), seed, steps, brain, trace)
 }
 
+/// The same without words, with the milliseconds that the world lived.
+pub fn lived(seed: u64, steps: u32, brain: Brain) -> (Result<End, Violation>, u64) {
+    let mut world = world(seed);
+    let outcome = walk(&mut world, seed, steps, brain, None);
+    (outcome, world.age())
+}
+
 fn walk(
     world: &mut World,
     seed: u64,
@@ -384,9 +391,15 @@ pub(crate) fn turn(
     if let Some(operator) = world.operators.get_mut(o) {
         operator.queue.clear();
     }
-    let seen = world.observe(o);
-    let decision = seen.map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now));
-    perform(world, Action::Decide(o), brain, trace.as_deref_mut())?;
+    let outcome = world.decide(o, brain);
+    if let Some(trace) = trace.as_deref_mut() {
+        let told = match &outcome {
+            Ok(decision) => decision.as_ref().map(summary).unwrap_or_default(),
+            Err(violation) => format!("VIOLATION {violation}"),
+        };
+        let _ = writeln!(trace, "{:>8} ms  Decide({o})  {told}", world.age());
+    }
+    let decision = outcome?;
     while world
         .operators
         .get(o)

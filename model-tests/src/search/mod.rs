@@ -51,6 +51,8 @@ pub struct Progress {
     pub events: AtomicU64,
     /// Turns without faults.
     pub turns: AtomicU64,
+    /// Decisions, in events and in turns.
+    pub decisions: AtomicU64,
     /// Events on the way to the farthest worlds.
     pub depth: AtomicU64,
     /// Worlds in the layer that is being left.
@@ -66,6 +68,8 @@ pub struct Seen {
     pub events: u64,
     /// Turns of the check that every world comes to rest.
     pub turns: u64,
+    /// Decisions of the core, each of them made anew.
+    pub decisions: u64,
     /// Events on the shortest way to the farthest world.
     pub depth: u32,
     /// Events on that way.
@@ -151,6 +155,7 @@ pub fn search(scope: &Scope, brain: Brain, way: Way, progress: &Progress) -> Res
         states: progress.states.load(Ordering::Relaxed),
         events: progress.events.load(Ordering::Relaxed),
         turns: progress.turns.load(Ordering::Relaxed),
+        decisions: progress.decisions.load(Ordering::Relaxed),
         depth,
         farthest: tree.farthest(scope, brain),
         complete: !search.over.load(Ordering::Relaxed),
@@ -228,11 +233,12 @@ impl Search<'_> {
         growth: &mut Grown,
     ) -> Result<(), (Violation, Action)> {
         self.scope.enabled(world, spent, moves);
-        let mut fresh = 0;
+        let (mut fresh, mut turns_made, mut decisions) = (0, 0, 0);
         for (index, (action, spent)) in moves.iter().enumerate() {
             after.clone_from(world);
             let outcome = after.act(*action, self.brain, None);
             outcome.map_err(|violation| (violation, *action))?;
+            decisions += u64::from(matches!(action, Action::Decide(_)));
             if !self.visited.insert(digest(after, spent.as_word(), names)) {
                 continue;
             }
@@ -240,12 +246,15 @@ impl Search<'_> {
             growth.push(index);
             if self.way.rest {
                 let turns = self.rest.reached_from(after, self.brain, names);
-                let turns = turns.map_err(|violation| (violation, *action))?;
-                self.progress.turns.fetch_add(turns, Ordering::Relaxed);
+                let (more, decided) = turns.map_err(|violation| (violation, *action))?;
+                turns_made += more;
+                decisions += decided;
             }
         }
         growth.close(fresh);
         let progress = self.progress;
+        progress.turns.fetch_add(turns_made, Ordering::Relaxed);
+        progress.decisions.fetch_add(decisions, Ordering::Relaxed);
         progress
             .events
             .fetch_add(moves.len() as u64, Ordering::Relaxed);

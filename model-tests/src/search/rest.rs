@@ -17,25 +17,26 @@ pub struct Rest {
 
 impl Rest {
     /// Ends every fault and lets everybody have turns until the world rests, or is one that is known to come to rest. Answers
-    /// the number of turns.
+    /// the number of turns, and of decisions in them.
     pub fn reached_from(
         &self,
         world: &mut World,
         brain: Brain,
         names: &mut Names,
-    ) -> Result<u64, Violation> {
+    ) -> Result<(u64, u64), Violation> {
         heal(world, brain, None)?;
-        let mut way = Vec::new();
+        let (mut way, mut decisions) = (Vec::new(), 0);
         settle_unless(world, brain, None, |world| {
             let digest = digest(world, 0, names);
             way.push(digest);
+            decisions += u64::from(world.leader().is_some());
             self.known.contains(digest)
         })?;
         let turns = way.len() as u64;
         for digest in way {
             self.known.insert(digest);
         }
-        Ok(turns)
+        Ok((turns, decisions))
     }
 
     /// Bytes that it takes.

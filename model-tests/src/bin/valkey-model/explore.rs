@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use wellcake_core::step;
 use wellcake_model_tests::actions::Action;
-use wellcake_model_tests::search::scope::{Scope, committed};
+use wellcake_model_tests::search::scope::{Found, Scope, committed};
 use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search, story};
 
 use super::{FOUND, GOOD};
@@ -34,6 +34,9 @@ pub struct Options {
     /// Prints the events on the way to one of the farthest worlds.
     #[arg(long)]
     farthest: bool,
+    /// Writes the counts that were found into the scope files.
+    #[arg(long)]
+    update: bool,
     /// Prints one JSON object for each scope.
     #[arg(long)]
     json: bool,
@@ -57,10 +60,16 @@ pub fn run(options: &Options) -> Result<u8> {
                 .ok()
                 .context("the search ended before its time")
         })?;
+        if let (true, Ok(seen)) = (options.update, &outcome)
+            && seen.complete
+        {
+            update(&path, &scope, seen)?;
+        }
         found = found.max(tell(options, &name, &scope, outcome)?);
     }
     Ok(found)
 }
+
 /// Scope files by name.
 fn chosen(name: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
     let folder = Path::new("model-tests/scopes");
@@ -104,31 +113,88 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
     let seen = match outcome {
         Ok(seen) => seen,
         Err(broken) => {
-            println!("{name}: {}\nafter these events:", broken.violation);
-            print!("{}", in_words(scope, &broken.events)?);
+            if options.json {
+                let told = serde_json::json!({
+                    "scope": name,
+                    "violation": broken.violation.to_string(),
+                    "events": broken.events,
+                });
+                println!("{}", serde_json::to_string_pretty(&told)?);
+            } else {
+                println!("{name}: {}\nafter these events:", broken.violation);
+                print!("{}", in_words(scope, &broken.events)?);
+            }
             return Ok(FOUND);
         }
     };
-    let per = |bytes: usize| bytes as f64 / seen.states as f64;
+    if options.json {
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&as_json(options, name, &seen))?
+        );
+        return Ok(GOOD);
+    }
+    let seconds = seen.took.as_secs_f64();
     println!(
-        "{name}: {} worlds, {} events, depth {}{}; {:.1} s, {:.0} worlds a second; {:.1} bytes a world seen, {:.1} for the way, {:.1} for rest; {} turns; peak {:.1} bytes a world",
+        "{name}: {} worlds{}, depth {}, {} events, {} decisions, {} turns to see them rest; {seconds:.1} s, {:.0} worlds a second, {:.1} bytes for each that was seen",
         seen.states,
-        seen.events,
+        if seen.complete {
+            ", and there are no others"
+        } else {
+            "; given up"
+        },
         seen.depth,
-        if seen.complete { ", complete" } else { "" },
-        seen.took.as_secs_f64(),
-        seen.states as f64 / seen.took.as_secs_f64(),
-        per(seen.visited_bytes),
-        per(seen.tree_bytes),
-        per(seen.rest_bytes),
+        seen.events,
+        seen.decisions,
         seen.turns,
-        per(peak().unwrap_or(0)),
+        seen.states as f64 / seconds,
+        seen.visited_bytes as f64 / seen.states as f64,
     );
     if options.farthest {
         print!("{}", in_words(scope, &seen.farthest)?);
     }
-    let _ = (options, scope);
     Ok(GOOD)
+}
+
+fn as_json(options: &Options, name: &str, seen: &Seen) -> serde_json::Value {
+    let (seconds, states) = (seen.took.as_secs_f64(), seen.states as f64);
+    let per = |bytes: usize| bytes as f64 / states;
+    serde_json::json!({
+        "scope": name,
+        "states": seen.states,
+        "complete": seen.complete,
+        "depth": seen.depth,
+        "events": seen.events,
+        "step_calls": seen.decisions,
+        "memo_hits": 0,
+        "rest_checked": !options.no_rest,
+        "rest_turns": seen.turns,
+        "seconds": seconds,
+        "states_per_second": states / seconds,
+        "visited_bytes_per_state": per(seen.visited_bytes),
+        "way_bytes_per_state": per(seen.tree_bytes),
+        "rest_bytes_per_state": per(seen.rest_bytes),
+        "peak_bytes_per_state": peak().map(per),
+    })
+}
+
+/// Writes into the scope file what a complete search found.
+fn update(path: &Path, scope: &Scope, seen: &Seen) -> Result<()> {
+    let found = serde_json::json!({ "states": seen.states, "depth": seen.depth });
+    let text = std::fs::read_to_string(path)?;
+    let (head, _) = text
+        .rsplit_once("\"found\":")
+        .with_context(|| format!("{} has no field \"found\"", path.display()))?;
+    let same = scope.found
+        == Some(Found {
+            states: seen.states,
+            depth: seen.depth,
+        });
+    if !same {
+        std::fs::write(path, format!("{head}\"found\": {found}\n}}\n"))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn in_words(scope: &Scope, events: &[Action]) -> Result<String> {

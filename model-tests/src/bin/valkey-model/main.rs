@@ -1,5 +1,6 @@
 //! `valkey-model`: lets the operator's decisions meet everything that can happen, and decides recorded incidents again.
 
+mod bench;
 mod crash_points;
 mod explain;
 mod explore;
@@ -42,6 +43,10 @@ enum Command {
     ///
     /// Example: valkey-model crash-points
     CrashPoints(crash_points::Options),
+    /// Measures the model tester itself, on all processors.
+    ///
+    /// Example: valkey-model bench --runs 10
+    Bench(bench::Options),
     /// Finds the few events with which the run of a seed breaks an invariant.
     ///
     /// Example: valkey-model shrink 5443
@@ -69,6 +74,7 @@ fn main() -> ExitCode {
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Explore(options) => explore::run(&options),
         Command::CrashPoints(options) => crash_points::run(&options),
+        Command::Bench(options) => bench::run(&options),
         Command::Shrink(options) => shrink::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Explain(options) => explain::run(&options),
