@@ -17,7 +17,7 @@
 
 pub mod actions;
 mod changes;
-mod copies;
+pub mod copies;
 pub mod crashes;
 pub mod history;
 pub mod invariants;

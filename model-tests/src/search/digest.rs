@@ -8,6 +8,8 @@
 //! * What was in sight when effects were planned is read only while there are effects.
 //! * Whether a server would have acknowledged a write is read only for [`limits::FACT_AGE`].
 //! * A lease, an authority and a pause that are over stay over.
+//! * What an operator knows of the address or the server of a pod counts while anything else names that pod, and who was left
+//!   behind while it lives: nobody asks for them else.
 //! * Acknowledgements count as what is owed, by write, and who acknowledged first, by epoch.
 //! * `zombie_writes` is only counted.
 
@@ -22,6 +24,7 @@ use wellcake_core::limits;
 
 use crate::history::{Data, Write};
 use crate::operator::Operator;
+use crate::sorted::Map;
 use crate::world::{Ack, Api, Pod, Process, World, Zombie};
 
 /// Numbers of identities by first appearance; kept between digests for its memory.
@@ -42,6 +45,12 @@ impl Names {
             self.round = 1;
         }
         self.last = 0;
+    }
+
+    /// The name of an identity that has one.
+    fn known(&self, id: u16) -> Option<u64> {
+        let (round, name) = self.of.get(usize::from(id))?;
+        (*round == self.round).then_some(u64::from(*name))
     }
 
     fn name(&mut self, id: u16) -> u64 {
@@ -145,7 +154,7 @@ impl Digest<'_> {
         for pod in pods {
             self.pod(pod, *template);
         }
-        self.pair(zombies.len() as u64, left_behind.len() as u64);
+        self.put(zombies.len() as u64);
         for zombie in zombies {
             self.zombie(zombie);
         }
@@ -158,13 +167,55 @@ impl Digest<'_> {
         self.put(connection);
         self.acks(acks, |write| forfeited.contains(&write));
         self.put(promoted.len() as u64);
-        for (RunId(run), stopped) in left_behind.iter() {
-            let run = self.name(*run);
-            self.put(run << 1 | u64::from(*stopped));
-        }
         for (epoch, PodUid(uid)) in promoted.iter() {
             let uid = self.name(*uid);
             self.pair(u64::from(*epoch), uid);
+        }
+        // Last, since what nothing else names is out of reach for all that happens later.
+        self.named(
+            left_behind,
+            |RunId(run)| run,
+            |it, stopped| {
+                it.put(u64::from(*stopped));
+            },
+        );
+        for operator in operators {
+            self.named(
+                &operator.reach,
+                |PodUid(uid)| uid,
+                |it, reach| {
+                    it.reach(Some(reach));
+                },
+            );
+            self.named(
+                &operator.former,
+                |PodUid(uid)| uid,
+                |it, server| {
+                    it.known(server, |it, server| it.server(server));
+                },
+            );
+        }
+    }
+
+    /// The entries of a map whose keys have names, in the order of these.
+    fn named<K: Ord + Copy, V>(
+        &mut self,
+        map: &Map<K, V>,
+        id: impl Fn(K) -> u16,
+        value: impl Fn(&mut Self, &V),
+    ) {
+        let mut after = 0;
+        loop {
+            let entries = map.iter().filter_map(|(key, value)| {
+                let name = self.names.known(id(*key))?;
+                (name > after).then_some((name, value))
+            });
+            let Some((name, found)) = entries.min_by_key(|(name, _)| *name) else {
+                return self.put(u64::MAX);
+            };
+            self.put(name);
+            value(self, found);
+            after = name;
         }
     }
 
@@ -384,8 +435,8 @@ impl Digest<'_> {
             cache,
             pods,
             replicas,
-            reach,
-            former,
+            reach: _,
+            former: _,
             offset,
             queue,
             sight,
@@ -402,16 +453,7 @@ impl Digest<'_> {
         for facts in pods {
             self.facts(facts);
         }
-        self.pair(u64::from(*replicas), (reach.len() as u64) << 8);
-        for at in reach.values() {
-            self.reach(Some(at));
-        }
-        self.put(former.len() as u64);
-        for (uid, server) in former.iter() {
-            let uid = self.name(uid.0);
-            self.put(uid);
-            self.known(server, |it, server| it.server(server));
-        }
+        self.put(u64::from(*replicas));
         match offset {
             Some((served, Offset(offset))) => {
                 let uid = self.name(served.pod_uid.0);

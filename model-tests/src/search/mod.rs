@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::actions::Action;
+use crate::copies::Part;
 use crate::invariants::Violation;
 use crate::operator::Brain;
 use crate::world::World;
@@ -233,9 +234,11 @@ impl Search<'_> {
         growth: &mut Grown,
     ) -> Result<(), (Violation, Action)> {
         self.scope.enabled(world, spent, moves);
+        let mut differs = Part::Any;
         let (mut fresh, mut turns_made, mut decisions) = (0, 0, 0);
         for (index, (action, spent)) in moves.iter().enumerate() {
-            after.clone_from(world);
+            after.restore(world, differs);
+            differs = Part::changed_by(*action);
             let outcome = after.act(*action, self.brain, None);
             outcome.map_err(|violation| (violation, *action))?;
             decisions += u64::from(matches!(action, Action::Decide(_)));
@@ -245,6 +248,7 @@ impl Search<'_> {
             fresh += 1;
             growth.push(index);
             if self.way.rest {
+                differs = Part::Any;
                 let turns = self.rest.reached_from(after, self.brain, names);
                 let (more, decided) = turns.map_err(|violation| (violation, *action))?;
                 turns_made += more;

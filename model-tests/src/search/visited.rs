@@ -1,4 +1,4 @@
-//! A set of digests that many threads fill: 16 bytes for each, in tables that are at least 60 % full once they have grown.
+//! A set of digests that many threads fill: 16 bytes for each, in tables that are 63 % to 85 % full once they have grown.
 
 use std::sync::Mutex;
 
@@ -86,7 +86,7 @@ impl Table {
             *place = digest;
         }
         self.taken += 1;
-        if self.taken * 10 > self.places.len() * 9 {
+        if self.taken * 20 > self.places.len() * 17 {
             self.grow();
         }
         true
@@ -108,7 +108,7 @@ impl Table {
     }
 
     fn grow(&mut self) {
-        let larger = self.places.len() * 3 / 2;
+        let larger = self.places.len() * 4 / 3;
         let places = std::mem::replace(&mut self.places, vec![0; larger]);
         for digest in places.into_iter().filter(|digest| *digest != 0) {
             if let Ok(free) = self.find(digest)

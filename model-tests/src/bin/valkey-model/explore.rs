@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use wellcake_core::step;
 use wellcake_model_tests::actions::Action;
+use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::search::scope::{Found, Scope, committed};
 use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search, story};
 
@@ -34,6 +36,9 @@ pub struct Options {
     /// Prints the events on the way to one of the farthest worlds.
     #[arg(long)]
     farthest: bool,
+    /// Lets a decision decide that is wrong on purpose (`model-tests/src/mutants.rs`): the search should find out.
+    #[arg(long)]
+    mutant: Option<String>,
     /// Writes the counts that were found into the scope files.
     #[arg(long)]
     update: bool,
@@ -44,6 +49,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<u8> {
     let mut found = GOOD;
+    let brain = brain(options)?;
     for (name, path) in chosen(options.scope.as_deref())? {
         let scope = Scope::read(&path)?;
         let way = Way {
@@ -53,14 +59,15 @@ pub fn run(options: &Options) -> Result<u8> {
         };
         let progress = Progress::default();
         let outcome = std::thread::scope(|threads| {
-            let search = threads.spawn(|| search(&scope, step, way, &progress));
+            let search = threads.spawn(|| search(&scope, brain, way, &progress));
             show(options, &name, &progress, || search.is_finished());
             search
                 .join()
                 .ok()
                 .context("the search ended before its time")
         })?;
-        if let (true, Ok(seen)) = (options.update, &outcome)
+        let counts = options.update && options.mutant.is_none();
+        if let (true, Ok(seen)) = (counts, &outcome)
             && seen.complete
         {
             update(&path, &scope, seen)?;
@@ -122,7 +129,7 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
                 println!("{}", serde_json::to_string_pretty(&told)?);
             } else {
                 println!("{name}: {}\nafter these events:", broken.violation);
-                print!("{}", in_words(scope, &broken.events)?);
+                print!("{}", in_words(options, scope, &broken.events)?);
             }
             return Ok(FOUND);
         }
@@ -151,7 +158,7 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
         seen.visited_bytes as f64 / seen.states as f64,
     );
     if options.farthest {
-        print!("{}", in_words(scope, &seen.farthest)?);
+        print!("{}", in_words(options, scope, &seen.farthest)?);
     }
     Ok(GOOD)
 }
@@ -197,8 +204,19 @@ fn update(path: &Path, scope: &Scope, seen: &Seen) -> Result<()> {
     Ok(())
 }
 
-fn in_words(scope: &Scope, events: &[Action]) -> Result<String> {
-    story(scope, events, step).map_err(|violation| anyhow!("the start breaks {violation}"))
+fn brain(options: &Options) -> Result<Brain> {
+    let Some(name) = &options.mutant else {
+        return Ok(step);
+    };
+    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+    mutant
+        .map(|mutant| mutant.brain)
+        .with_context(|| format!("there is no mutant {name} in model-tests/src/mutants.rs"))
+}
+
+fn in_words(options: &Options, scope: &Scope, events: &[Action]) -> Result<String> {
+    story(scope, events, brain(options)?)
+        .map_err(|violation| anyhow!("the start breaks {violation}"))
 }
 
 /// Most memory that this process has had, in bytes.
