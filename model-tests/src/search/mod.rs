@@ -21,6 +21,7 @@ use crate::actions::Action;
 use crate::copies::Part;
 use crate::invariants::Violation;
 use crate::operator::Brain;
+use crate::random::{heal, perform, settle};
 use crate::world::World;
 
 use digest::{Names, digest};
@@ -107,16 +108,28 @@ struct Search<'a> {
     over: AtomicBool,
 }
 
-/// Events from the start of a scope in words, with what was decided and what became of it.
-pub fn story(scope: &Scope, events: &[Action], brain: Brain) -> Result<String, Violation> {
+/// Events from the start of a scope in words, with what was decided and what became of it. With `rest`, what happens then
+/// without faults follows, unless one of the events breaks an invariant.
+pub fn story(
+    scope: &Scope,
+    events: &[Action],
+    brain: Brain,
+    rest: bool,
+) -> Result<String, Violation> {
     let mut world = scope.world()?;
     let mut text = String::new();
     for event in events {
-        let mut told = String::new();
-        if let Err(violation) = world.act(*event, brain, Some(&mut told)) {
-            told = format!("VIOLATION {violation}");
+        if perform(&mut world, *event, brain, Some(&mut text)).is_err() {
+            return Ok(text);
         }
-        let _ = writeln!(text, "{:>8} ms  {event:?}  {told}", world.age());
+    }
+    if rest {
+        text.push_str("and then, without faults:\n");
+        let ended = heal(&mut world, brain, Some(&mut text))
+            .and_then(|()| settle(&mut world, brain, Some(&mut text)));
+        if let Err(violation) = ended {
+            let _ = writeln!(text, "VIOLATION {violation}");
+        }
     }
     Ok(text)
 }

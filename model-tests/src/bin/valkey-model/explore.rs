@@ -129,7 +129,7 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
                 println!("{}", serde_json::to_string_pretty(&told)?);
             } else {
                 println!("{name}: {}\nafter these events:", broken.violation);
-                print!("{}", in_words(options, scope, &broken.events)?);
+                print!("{}", in_words(options, scope, &broken.events, true)?);
             }
             return Ok(FOUND);
         }
@@ -158,7 +158,7 @@ fn tell(options: &Options, name: &str, scope: &Scope, outcome: Result<Seen, Brok
         seen.visited_bytes as f64 / seen.states as f64,
     );
     if options.farthest {
-        print!("{}", in_words(options, scope, &seen.farthest)?);
+        print!("{}", in_words(options, scope, &seen.farthest, false)?);
     }
     Ok(GOOD)
 }
@@ -187,7 +187,7 @@ fn as_json(options: &Options, name: &str, seen: &Seen) -> serde_json::Value {
 
 /// Writes into the scope file what a complete search found.
 fn update(path: &Path, scope: &Scope, seen: &Seen) -> Result<()> {
-    let found = serde_json::json!({ "states": seen.states, "depth": seen.depth });
+    let found = format!("{{ \"states\": {}, \"depth\": {} }}", seen.states, seen.depth);
     let text = std::fs::read_to_string(path)?;
     let (head, _) = text
         .rsplit_once("\"found\":")
@@ -214,8 +214,8 @@ fn brain(options: &Options) -> Result<Brain> {
         .with_context(|| format!("there is no mutant {name} in model-tests/src/mutants.rs"))
 }
 
-fn in_words(options: &Options, scope: &Scope, events: &[Action]) -> Result<String> {
-    story(scope, events, brain(options)?)
+fn in_words(options: &Options, scope: &Scope, events: &[Action], rest: bool) -> Result<String> {
+    story(scope, events, brain(options)?, rest)
         .map_err(|violation| anyhow!("the start breaks {violation}"))
 }
 
