@@ -96,7 +96,7 @@ impl Table {
     fn find(&self, digest: u128) -> Result<usize, ()> {
         let count = self.places.len();
         // The high half, scaled to the number of places: that need not be a power of two.
-        let mut at = ((digest >> 64) * count as u128 >> 64) as usize;
+        let mut at = (((digest >> 64) * count as u128) >> 64) as usize;
         loop {
             match self.places.get(at) {
                 Some(0) => return Ok(at),

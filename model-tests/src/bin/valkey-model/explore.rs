@@ -187,7 +187,10 @@ fn as_json(options: &Options, name: &str, seen: &Seen) -> serde_json::Value {
 
 /// Writes into the scope file what a complete search found.
 fn update(path: &Path, scope: &Scope, seen: &Seen) -> Result<()> {
-    let found = format!("{{ \"states\": {}, \"depth\": {} }}", seen.states, seen.depth);
+    let found = format!(
+        "{{ \"states\": {}, \"depth\": {} }}",
+        seen.states, seen.depth
+    );
     let text = std::fs::read_to_string(path)?;
     let (head, _) = text
         .rsplit_once("\"found\":")
