@@ -133,6 +133,17 @@ impl World {
     /// Lets something happen and judges the result. Answers what is worth telling.
     pub fn apply(&mut self, action: Action, brain: Brain) -> Result<String, Violation> {
         let mut told = String::new();
+        self.act(action, brain, Some(&mut told))?;
+        Ok(told)
+    }
+
+    /// The same; what is worth telling is put into words only for who asks.
+    pub fn act(
+        &mut self,
+        action: Action,
+        brain: Brain,
+        told: Option<&mut String>,
+    ) -> Result<(), Violation> {
         match action {
             Action::Watch(o) => self.refresh(o),
             Action::Poll {
@@ -151,11 +162,17 @@ impl World {
                 self.probe_former(o);
             }
             Action::Decide(o) => {
-                if let Some(decision) = self.decide(o, brain)? {
-                    told = summary(&decision);
+                let decision = self.decide(o, brain)?;
+                if let (Some(decision), Some(told)) = (decision, told) {
+                    *told = summary(&decision);
                 }
             }
-            Action::Execute(o) => told = self.execute(o)?,
+            Action::Execute(o) => {
+                let done = self.execute(o)?;
+                if let Some(told) = told {
+                    *told = done.to_string();
+                }
+            }
             Action::Replicate(n) => self.replicate(n)?,
             Action::Write => {
                 let before = self.acks.len();
@@ -177,27 +194,27 @@ impl World {
             other => self.happen(other),
         }
         self.notice_returns();
-        Ok(told)
+        Ok(())
     }
 
     /// A second in which replicas replicate, a client writes and the operator that leads does what it decides.
     fn second(&mut self, brain: Brain) -> Result<(), Violation> {
-        self.apply(Action::Advance(1_000), brain)?;
+        self.act(Action::Advance(1_000), brain, None)?;
         for n in 0..self.pods.len() {
-            self.apply(Action::Replicate(n), brain)?;
+            self.act(Action::Replicate(n), brain, None)?;
         }
-        self.apply(Action::Write, brain)?;
+        self.act(Action::Write, brain, None)?;
         let Some(o) = self.leader() else {
             return Ok(());
         };
-        self.apply(Action::Look(o), brain)?;
-        self.apply(Action::Decide(o), brain)?;
+        self.act(Action::Look(o), brain, None)?;
+        self.act(Action::Decide(o), brain, None)?;
         let is_busy = |world: &Self| {
             let operator = world.operators.get(o);
             operator.is_some_and(|operator| !operator.queue.is_empty())
         };
         while is_busy(self) {
-            self.apply(Action::Execute(o), brain)?;
+            self.act(Action::Execute(o), brain, None)?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ const PING_BYTES: u64 = 14;
 const BACKLOG: u64 = 400;
 
 /// What a server holds: the writes in order, and where it stands in which history.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Data {
     /// Writes in order.
     pub log: Vec<Write>,

@@ -8,7 +8,8 @@
 //! * [`actions`]: everything that can happen;
 //! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
 //! * [`random`]: long runs with faults from a seed;
-//! * [`search`]: every order of few events at small scope;
+//! * [`search`]: every order of events at small scope;
+//! * [`crashes`]: operations in which the operator ends at every effect in turn;
 //! * [`shrink`]: the few events that it takes to break an invariant;
 //! * [`recorded`]: what an operator recorded, decided again;
 //! * [`mutants`]: decisions that are wrong on purpose;
@@ -16,6 +17,8 @@
 
 pub mod actions;
 mod changes;
+pub mod copies;
+pub mod crashes;
 pub mod history;
 pub mod invariants;
 pub mod museum;
@@ -27,4 +30,5 @@ pub mod search;
 pub mod servers;
 pub mod shrink;
 mod sight;
+pub mod sorted;
 pub mod world;

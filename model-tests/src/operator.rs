@@ -1,6 +1,6 @@
 //! What an operator sees, decides and does. It runs the real decision and the real guards; only its sockets are simulated.
 
-use std::collections::BTreeMap;
+use std::fmt;
 
 use wellcake_core::effects::{Decision, Effect, Lane, Order, Route, Verb};
 use wellcake_core::exec::{self, Authority};
@@ -13,6 +13,7 @@ use wellcake_core::reasons::Reason;
 
 use crate::history::Data;
 use crate::invariants::{self, Violation};
+use crate::sorted::Map;
 use crate::world::{Api, Disk, Process, World};
 
 /// How long a lease lasts after its last renewal.
@@ -21,8 +22,29 @@ pub const LEASE: Millis = Millis(15_000);
 /// The decision under test: [`wellcake_core::step`], or one that is wrong on purpose.
 pub type Brain = fn(&SpecFacts, &Observation, &Hints, Tick) -> Decision;
 
+/// What became of an effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// There was none to do.
+    Nothing,
+    /// It was done.
+    Done(Verb),
+    /// It was not done, and why.
+    Failed(Verb, String),
+}
+
+impl fmt::Display for Done {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("nothing to do"),
+            Self::Done(verb) => write!(f, "{verb:?} done"),
+            Self::Failed(verb, why) => write!(f, "{verb:?} failed: {why}"),
+        }
+    }
+}
+
 /// One operator process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Operator {
     /// What it is entitled to.
     pub authority: Authority,
@@ -33,9 +55,9 @@ pub struct Operator {
     /// Replicas that the StatefulSet asks for, as far as it knows.
     pub replicas: u8,
     /// What the network says of each pod that it ever reached.
-    pub reach: BTreeMap<PodUid, Reachability>,
+    pub reach: Map<PodUid, Reachability>,
     /// What servers said last whose pods were replaced or are gone.
-    pub former: BTreeMap<PodUid, Known<ServerFacts>>,
+    pub former: Map<PodUid, Known<ServerFacts>>,
     /// Offset of the last primary that served, when it answered last as one.
     pub offset: Option<(Served, Offset)>,
     /// Effects of the last decision that are still to be done.
@@ -68,8 +90,8 @@ impl Operator {
             cache: world.api.clone(),
             pods: vec![unknown; world.pods.len()],
             replicas: world.replicas,
-            reach: BTreeMap::new(),
-            former: BTreeMap::new(),
+            reach: Map::new(),
+            former: Map::new(),
             offset: None,
             queue: Vec::new(),
             sight: vec![None; world.pods.len()],
@@ -108,12 +130,12 @@ impl World {
 
     /// Operator `o` does its next effect. The guard is checked against its newest observation; the connection on which it
     /// was read carries the command, so that another process than the one that was seen never gets it.
-    pub fn execute(&mut self, o: usize) -> Result<String, Violation> {
+    pub fn execute(&mut self, o: usize) -> Result<Done, Violation> {
         let Some(effect) = self.operators.get_mut(o).and_then(|op| op.queue.pop()) else {
-            return Ok("nothing to do".to_owned());
+            return Ok(Done::Nothing);
         };
         let Some(seen) = self.observe(o) else {
-            return Ok("no operator".to_owned());
+            return Ok(Done::Nothing);
         };
         let authority = self
             .operators
@@ -124,12 +146,12 @@ impl World {
             Ok(()) => self.carry_out(o, &effect, &seen)?,
         };
         Ok(match outcome {
-            Ok(()) => format!("{:?} done", effect.verb),
+            Ok(()) => Done::Done(effect.verb),
             Err(why) => {
                 if let Some(operator) = self.operators.get_mut(o) {
                     operator.queue.clear();
                 }
-                format!("{:?} failed: {why}", effect.verb)
+                Done::Failed(effect.verb, why)
             }
         })
     }

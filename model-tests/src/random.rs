@@ -90,6 +90,13 @@ pub fn run(
     walk(&mut world(seed), seed, steps, brain, trace)
 }
 
+/// The same without words, with the milliseconds that the world lived.
+pub fn lived(seed: u64, steps: u32, brain: Brain) -> (Result<End, Violation>, u64) {
+    let mut world = world(seed);
+    let outcome = walk(&mut world, seed, steps, brain, None);
+    (outcome, world.age())
+}
+
 fn walk(
     world: &mut World,
     seed: u64,
@@ -174,21 +181,23 @@ pub fn story(seed: u64, steps: u32, brain: Brain) -> String {
     )
 }
 
-fn perform(
+/// Lets something happen; `trace` gets a line for it when it is given.
+pub(crate) fn perform(
     world: &mut World,
     action: Action,
     brain: Brain,
     trace: Option<&mut String>,
 ) -> Result<(), Violation> {
-    let result = world.apply(action, brain);
-    if let Some(trace) = trace {
-        let told = match &result {
-            Ok(told) => told.clone(),
-            Err(violation) => format!("VIOLATION {violation}"),
-        };
-        let _ = writeln!(trace, "{:>8} ms  {action:?}  {told}", world.age());
+    let Some(trace) = trace else {
+        return world.act(action, brain, None);
+    };
+    let mut told = String::new();
+    let result = world.act(action, brain, Some(&mut told));
+    if let Err(violation) = &result {
+        told = format!("VIOLATION {violation}");
     }
-    result.map(|_| ())
+    let _ = writeln!(trace, "{:>8} ms  {action:?}  {told}", world.age());
+    result
 }
 
 fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
@@ -291,28 +300,45 @@ pub fn heal(
     Ok(())
 }
 
+/// Turns without anything to do after which a cluster has come to rest.
+const QUIET: u32 = 5;
+/// Turns within which it must.
+const TURNS: u32 = 400;
+
 /// L1: without faults and with everybody getting a turn, the cluster becomes Ready and then nothing is done any more, or a
 /// refusal names what needs a person; nothing owed is missing then.
 pub fn settle(
     world: &mut World,
     brain: Brain,
-    mut trace: Option<&mut String>,
+    trace: Option<&mut String>,
 ) -> Result<End, Violation> {
+    settle_unless(world, brain, trace, |_| false).map(|end| end.unwrap_or(End::Settled))
+}
+
+/// The same; `None` when `is_known` says of a world after a turn that it comes to rest.
+pub(crate) fn settle_unless(
+    world: &mut World,
+    brain: Brain,
+    mut trace: Option<&mut String>,
+    mut is_known: impl FnMut(&World) -> bool,
+) -> Result<Option<End>, Violation> {
     let mut quiet = 0;
-    let mut last = String::new();
-    for _ in 0..400 {
-        let decision = turn(world, brain, trace.as_deref_mut())?;
-        last = summary(&decision);
-        let told = world
-            .leader()
-            .and_then(|o| world.observe(o))
-            .map(|seen| status::facts(&world.spec, &seen, &decision, world.now));
-        let rests = decision.effects.is_empty()
-            && told.is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
+    let mut last = Decision::default();
+    for _ in 0..TURNS {
+        last = turn(world, brain, trace.as_deref_mut())?;
+        if is_known(world) {
+            return Ok(None);
+        }
+        let rests = last.effects.is_empty()
+            && world
+                .leader()
+                .and_then(|o| world.observe(o))
+                .map(|seen| status::facts(&world.spec, &seen, &last, world.now))
+                .is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
         quiet = if rests { quiet + 1 } else { 0 };
-        if quiet == 5 {
+        if quiet == QUIET {
             invariants::nothing_owed_is_missing(world)?;
-            return Ok(End::Settled);
+            return Ok(Some(End::Settled));
         }
     }
     let refusal = world
@@ -321,10 +347,10 @@ pub fn settle(
         .map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now))
         .and_then(|decision| decision.refusals.first().copied());
     match refusal {
-        Some(note) if needs_person(world, note.reason) => Ok(End::NeedsPerson(note.reason)),
+        Some(note) if needs_person(world, note.reason) => Ok(Some(End::NeedsPerson(note.reason))),
         _ => Err(Violation {
             invariant: "L1 comes to rest",
-            seen: format!("after {} ms: {last}", world.age()),
+            seen: format!("after {} ms: {}", world.age(), summary(&last)),
         }),
     }
 }
@@ -345,7 +371,7 @@ fn needs_person(world: &World, reason: Reason) -> bool {
 }
 
 /// Half a second in which everybody gets a turn.
-fn turn(
+pub(crate) fn turn(
     world: &mut World,
     brain: Brain,
     mut trace: Option<&mut String>,
@@ -376,9 +402,15 @@ fn turn(
     if let Some(operator) = world.operators.get_mut(o) {
         operator.queue.clear();
     }
-    let seen = world.observe(o);
-    let decision = seen.map(|seen| brain(&world.spec, &seen, &Hints::default(), world.now));
-    perform(world, Action::Decide(o), brain, trace.as_deref_mut())?;
+    let outcome = world.decide(o, brain);
+    if let Some(trace) = trace.as_deref_mut() {
+        let told = match &outcome {
+            Ok(decision) => decision.as_ref().map(summary).unwrap_or_default(),
+            Err(violation) => format!("VIOLATION {violation}"),
+        };
+        let _ = writeln!(trace, "{:>8} ms  Decide({o})  {told}", world.age());
+    }
+    let decision = outcome?;
     while world
         .operators
         .get(o)

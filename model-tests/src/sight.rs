@@ -213,8 +213,9 @@ impl World {
             operator
                 .reach
                 .insert(uid, note(uid, Some(before), &answer, now));
-            let known = operator.former.entry(uid).or_insert(Known::unknown(now));
-            *known = match answer {
+            let known = operator.former.get(&uid).copied();
+            let known = known.unwrap_or(Known::unknown(now));
+            let known = match answer {
                 Answer::Server(mut server, _) => {
                     let last = known.last().filter(|last| last.run == server.run);
                     server.run_since = last.map_or(now, |last| last.run_since);
@@ -222,6 +223,7 @@ impl World {
                 }
                 Answer::Refused | Answer::Nothing => known.failed(now),
             };
+            operator.former.insert(uid, known);
             let truth = operator.cache.record.map(|record| record.truth());
             if let (Some(truth), Some(server)) = (truth, known.value())
                 && is_offset_of(&truth, uid, server)

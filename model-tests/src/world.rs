@@ -1,8 +1,6 @@
 //! The world as a value.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use wellcake_core::facts::{
     Container, Ordinal, Persistence, PodUid, Port, Record, Replid, RoleLabel, RunId, SpecFacts,
     Tick,
@@ -12,9 +10,10 @@ use wellcake_crds::v1beta1::{Profile, Topology};
 use crate::history::{Data, Write};
 use crate::operator::Operator;
 use crate::servers::REPLICA_LAG;
+use crate::sorted::{Map, Set};
 
 /// How data outlives a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Disk {
     /// Not at all.
     None,
@@ -25,7 +24,7 @@ pub enum Disk {
 }
 
 /// A server process.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Process {
     /// Identity.
     pub run: RunId,
@@ -99,7 +98,7 @@ impl Process {
 }
 
 /// A pod with its volume; the volume stays when the pod goes, unless nothing is persisted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Pod {
     /// Whether the object exists.
     pub exists: bool,
@@ -159,7 +158,7 @@ pub struct Zombie {
 }
 
 /// What the API server holds.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, PartialEq, Eq, Hash)]
 pub struct Api {
     /// The primary record.
     pub record: Option<Record>,
@@ -183,7 +182,7 @@ pub struct Ack {
 }
 
 /// Everything.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub struct World {
     /// What is asked for.
     pub spec: SpecFacts,
@@ -206,14 +205,14 @@ pub struct World {
     /// Acknowledged writes.
     pub acks: Vec<Ack>,
     /// Writes that an earlier promotion could not save; every one is charged to the faults before it.
-    pub forfeited: BTreeSet<Write>,
+    pub forfeited: Set<Write>,
     /// Primaries that were left behind alive when another was promoted on their silence, and whether each was to have stopped by
     /// itself.
-    pub left_behind: BTreeMap<RunId, bool>,
+    pub left_behind: Map<RunId, bool>,
     /// Writes that such a primary acknowledged afterwards.
     pub zombie_writes: u32,
     /// Pod that was promoted in each epoch.
-    pub promoted: BTreeMap<u32, PodUid>,
+    pub promoted: Map<u32, PodUid>,
     /// Last number given to any identity.
     pub last_id: u16,
     /// The newest template of the pods.
@@ -243,10 +242,10 @@ impl World {
             operators: Vec::new(),
             connection: None,
             acks: Vec::new(),
-            forfeited: BTreeSet::new(),
-            left_behind: BTreeMap::new(),
+            forfeited: Set::new(),
+            left_behind: Map::new(),
             zombie_writes: 0,
-            promoted: BTreeMap::new(),
+            promoted: Map::new(),
             last_id: 0,
             template: 0,
             replicas: pods,

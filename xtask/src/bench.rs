@@ -9,9 +9,13 @@ use crate::paths::Layout;
 use crate::progress::Progress;
 use crate::{lock, up};
 
-/// Brings the cluster with the operator to life and takes the named measures, or all.
+/// Measures that need no cluster.
+const ALONE: [&str; 2] = ["step", "model"];
+
+/// Brings the cluster with the operator to life, if a measure needs it, and takes the named measures, or all.
 pub fn run(layout: &Layout, progress: &Progress, names: &[String]) -> Result<()> {
-    {
+    let alone = names.iter().all(|name| ALONE.contains(&name.as_str()));
+    if names.is_empty() || !alone {
         let _lock = lock::take(progress)?;
         up::up(layout, progress, true)?;
     }

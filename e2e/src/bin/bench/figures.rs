@@ -25,7 +25,7 @@ pub struct Figure {
     pub max: f64,
     /// What the median, and for counts the largest, may not exceed.
     pub bound: Option<f64>,
-    /// Always false here: times, counts and bytes.
+    /// Whether the bound is the least that must be reached: for rates. Times, counts and bytes have one that may not be exceeded.
     pub higher_is_better: bool,
     /// The same figures of something else in the same run.
     pub peer: Option<serde_json::Value>,
@@ -67,7 +67,13 @@ impl Figure {
         } else {
             self.median
         };
-        self.bound.is_none_or(|bound| value <= bound)
+        self.bound.is_none_or(|bound| {
+            if self.higher_is_better {
+                value >= bound
+            } else {
+                value <= bound
+            }
+        })
     }
 }
 

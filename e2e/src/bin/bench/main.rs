@@ -4,6 +4,7 @@
 mod failover;
 mod figures;
 mod fleet;
+mod model;
 mod report;
 mod sequences;
 mod startup;
@@ -71,6 +72,8 @@ enum Name {
     Fleet,
     /// One decision of the core.
     Step,
+    /// The model tester.
+    Model,
 }
 
 #[tokio::main]
@@ -111,8 +114,10 @@ async fn main() -> Result<()> {
 }
 
 async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Result<()> {
-    if name == Name::Step {
-        return step::run(taken);
+    match name {
+        Name::Step => return step::run(taken),
+        Name::Model => return model::run(taken),
+        _ => {}
     }
     let client = cluster::connect().await?;
     match name {
@@ -137,6 +142,6 @@ async fn measure(name: Name, options: &Options, taken: &mut Vec<Figure>) -> Resu
         Name::BlackHole => failover::run(client, failover::Fault::BlackHole, options, taken).await,
         Name::Sequences => sequences::run(client, options, taken).await,
         Name::Fleet => fleet::run(client, options, taken).await,
-        Name::Step => Ok(()),
+        Name::Step | Name::Model => Ok(()),
     }
 }

@@ -6,7 +6,7 @@ use wellcake_e2e::cluster::repo;
 
 use crate::figures::{Figure, folder, rows};
 
-const ORDER: [&str; 14] = [
+const ORDER: [&str; 13] = [
     "startup",
     "kill",
     "kill-beside-frozen",
@@ -21,6 +21,7 @@ const ORDER: [&str; 14] = [
     "sequences",
     "fleet",
     "step",
+    "model",
 ];
 
 const HEAD: &str = "# Figures

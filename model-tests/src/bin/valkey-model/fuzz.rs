@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use wellcake_core::step;
 use wellcake_model_tests::invariants::Violation;
-use wellcake_model_tests::random::{End, run as run_seed};
+use wellcake_model_tests::random::{End, lived};
 
 use super::{FOUND, GOOD};
 
@@ -51,11 +51,14 @@ struct Sum {
     broken: BTreeMap<u64, String>,
     seconds: f64,
     seeds_per_hour: f64,
+    /// How long all worlds lived.
+    simulated_seconds: f64,
 }
 
 impl Sum {
-    fn add(&mut self, seed: u64, outcome: Result<End, Violation>) {
+    fn add(&mut self, seed: u64, (outcome, millis): (Result<End, Violation>, u64)) {
         self.seeds += 1;
+        self.simulated_seconds += millis as f64 / 1000.0;
         match outcome {
             Ok(End::Settled) => self.settled += 1,
             Ok(End::NeedsPerson(reason)) => {
@@ -78,10 +81,7 @@ pub fn run(options: &Options) -> Result<u8> {
         ..Sum::default()
     });
     let (next, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let threads = match options.threads {
-        Some(threads) => threads.max(1),
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let threads = super::threads(options.threads);
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|_| scope.spawn(|| work(options, &next, &over, &sum)))
@@ -107,8 +107,8 @@ fn work(options: &Options, next: &AtomicU64, over: &AtomicBool, sum: &Mutex<Sum>
         }
         for seed in from..until {
             let seed = options.first.wrapping_add(seed);
-            let outcome = run_seed(seed, options.steps, step, None);
-            if outcome.is_err() && !options.keep_going {
+            let outcome = lived(seed, options.steps, step);
+            if outcome.0.is_err() && !options.keep_going {
                 over.store(true, Ordering::Relaxed);
             }
             if let Ok(mut sum) = sum.lock() {
@@ -141,11 +141,12 @@ fn print(options: &Options, sum: &Sum) -> Result<()> {
         return Ok(());
     }
     println!(
-        "{} runs of {} events in {:.1} s ({:.0} an hour): {} came to rest, {} break an invariant",
+        "{} runs of {} events in {:.1} s ({:.0} an hour, {:.0} times as fast as time): {} came to rest, {} break an invariant",
         sum.seeds,
         sum.steps,
         sum.seconds,
         sum.seeds_per_hour,
+        sum.simulated_seconds / sum.seconds,
         sum.settled,
         sum.broken.len()
     );

@@ -1,6 +1,9 @@
 //! `valkey-model`: lets the operator's decisions meet everything that can happen, and decides recorded incidents again.
 
+mod bench;
+mod crash_points;
 mod explain;
+mod explore;
 mod fuzz;
 mod replay;
 mod shrink;
@@ -32,6 +35,18 @@ enum Command {
     ///
     /// Example: valkey-model fuzz --seeds 100000
     Fuzz(fuzz::Options),
+    /// Tries every order of events in a scope, nearest first.
+    ///
+    /// Example: valkey-model explore --scope kill-2
+    Explore(explore::Options),
+    /// Ends the operator before and after each effect of each operation, and once more after its restart.
+    ///
+    /// Example: valkey-model crash-points
+    CrashPoints(crash_points::Options),
+    /// Measures the model tester itself, on all processors.
+    ///
+    /// Example: valkey-model bench --runs 10
+    Bench(bench::Options),
     /// Finds the few events with which the run of a seed breaks an invariant.
     ///
     /// Example: valkey-model shrink 5443
@@ -46,9 +61,20 @@ enum Command {
     Explain(explain::Options),
 }
 
+/// As many threads as were asked for, or as there are processors.
+fn threads(asked: Option<usize>) -> usize {
+    match asked {
+        Some(threads) => threads.max(1),
+        None => std::thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
 fn main() -> ExitCode {
     let outcome = match Options::parse().command {
         Command::Fuzz(options) => fuzz::run(&options),
+        Command::Explore(options) => explore::run(&options),
+        Command::CrashPoints(options) => crash_points::run(&options),
+        Command::Bench(options) => bench::run(&options),
         Command::Shrink(options) => shrink::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Explain(options) => explain::run(&options),
