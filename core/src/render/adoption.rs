@@ -102,9 +102,11 @@ pub fn keep(applied: &mut Value, live: &Value) {
         .and_then(Value::as_object_mut);
     if let Some(notes) = notes.filter(|_| keeps) {
         notes.insert(annotations::KEPT_TEMPLATE.to_owned(), json!("true"));
-        // It speaks of a template that is not applied.
-        if let Some(hash) = applied_hash_of(live) {
-            notes.insert(annotations::APPLIED_HASH.to_owned(), json!(hash));
+        // They speak of a template that is not applied.
+        for note in [annotations::APPLIED_HASH, annotations::ASKED_FOR] {
+            if let Some(kept) = note_of(live, "/metadata/annotations", note) {
+                notes.insert(note.to_owned(), json!(kept));
+            }
         }
     }
 }
