@@ -6,7 +6,7 @@ use wellcake_e2e::cluster::repo;
 
 use crate::figures::{Figure, folder, rows};
 
-const ORDER: [&str; 13] = [
+const ORDER: [&str; 15] = [
     "startup",
     "kill",
     "kill-beside-frozen",
