@@ -5,11 +5,13 @@
 //! * [`effects`]: what a decision asks for, with guards;
 //! * [`mod@reasons`] for each of them;
 //! * [`status`]: what the user is told;
+//! * [`discarded`]: what the demotion of a second primary throws away;
 //! * [`render`]: Kubernetes objects and valkey.conf as pure functions of the spec;
 //! * [`parse`]: replies of servers;
 //! * [`exec`]: order, guards, leadership and outcomes of effects, without sockets or clocks;
 //! * [`limits`]: every threshold.
 
+pub mod discarded;
 pub mod effects;
 pub mod exec;
 pub mod facts;

@@ -144,7 +144,8 @@ reasons! {
     ReplicaAttached Deed,
     /// A replica caught up and its client port was opened.
     ReplicaOpened Deed,
-    /// A server acted as primary without being the recorded one: it was made a replica and its clients were closed.
+    /// A server acted as primary without being the recorded one: it was made a replica and its clients were closed. What it held
+    /// beyond the primary is lost; `status.discardedBytes` counts it.
     SecondPrimaryDemoted Deed,
     /// The Services were pointed at the primary.
     TrafficMoved Deed,

@@ -1,17 +1,23 @@
 //! What is done to pods, from the host: the local nodes are processes of this machine. Whatever lasts is undone when its
 //! guard goes.
 
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{DeleteParams, EvictParams};
 use kube::{Api, ResourceExt};
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::apply::PORT;
 use crate::namespace::Space;
+use crate::valkey::{Connection, PATIENT};
 
 /// A process of a pod's first container.
 #[derive(Clone, Copy, Debug)]
@@ -118,24 +124,47 @@ impl Drop for Frozen {
 }
 
 /// A pod that is cut off: everything in and out is dropped inside its network namespace, what the kubelet and pods of the
-/// same node send included. Undone when this goes.
+/// same node send included; only itself it reaches. Undone when this goes.
 pub struct BlackHole(Process);
+
+/// What is dropped: chain and interface.
+const RULES: [[&str; 4]; 2] = [["INPUT", "!", "-i", "lo"], ["OUTPUT", "!", "-o", "lo"]];
 
 impl BlackHole {
     /// Cuts a pod off.
     pub fn around(pod: &Pod) -> Result<Self> {
         let hole = Self(Process::of(pod)?);
-        for chain in ["INPUT", "OUTPUT"] {
-            hole.iptables(&["-I", chain, "-j", "DROP"])?;
+        for rule in RULES {
+            hole.iptables("-I", rule)?;
         }
         Ok(hole)
     }
 
-    fn iptables(&self, rule: &[&str]) -> Result<()> {
+    /// Connects to the server from inside, as a client on its side of the cut.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered, or the server refuses.
+    pub fn connect_inside(&self, password: &str) -> Result<Connection> {
+        let namespace = File::open(self.0.proc("ns/net")).context("no network namespace")?;
+        let server = SocketAddr::from((Ipv4Addr::LOCALHOST, PORT));
+        let enter = Some(LinkNameSpaceType::Network);
+        // The namespace is one of the thread, which ends; the socket stays in it.
+        std::thread::scope(|scope| {
+            let client = scope.spawn(|| {
+                move_into_link_name_space(namespace.as_fd(), enter)
+                    .context("cannot enter the network namespace")?;
+                Connection::open(server, Some(password), PATIENT).context("no connection inside")
+            });
+            client.join().map_err(|_| anyhow!("the thread panicked"))?
+        })
+    }
+
+    fn iptables(&self, action: &str, rule: [&str; 4]) -> Result<()> {
+        let [chain, not, flag, interface] = rule;
         let pid = self.0.0.as_raw_nonzero().to_string();
         let output = Command::new("nsenter")
             .args(["--target", &pid, "--net", "iptables", "-w"])
-            .args(rule)
+            .args([action, chain, not, flag, interface, "-j", "DROP"])
             .output()
             .context("cannot run nsenter")?;
         ensure!(
@@ -149,9 +178,9 @@ impl BlackHole {
 
 impl Drop for BlackHole {
     fn drop(&mut self) {
-        for chain in ["INPUT", "OUTPUT"] {
+        for rule in RULES {
             // The pod may be gone, and its namespace with it.
-            let _ = self.iptables(&["-D", chain, "-j", "DROP"]);
+            let _ = self.iptables("-D", rule);
         }
     }
 }

@@ -19,6 +19,8 @@ pub trait Metrics: Send + Sync {
     fn reconciled(&self, duration: Duration, failed: bool);
     /// A cluster has another primary: `death` proven, `return` after a restart, or by `order`.
     fn failover(&self, namespace: &str, cluster: &str, kind: &'static str);
+    /// The demotion of a second primary throws so many bytes of its replication stream away.
+    fn discarded(&self, namespace: &str, cluster: &str, bytes: u64);
     /// So many ValkeyClusters exist.
     fn clusters(&self, n: usize);
     /// This process leads and has heard every server of one more ValkeyCluster since it began to, or one less.

@@ -11,6 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
+use wellcake_core::discarded::{self, AllDiscarded, Discarded, Ledger};
 use wellcake_core::effects::{self, Decision, Effect, Verb};
 use wellcake_core::exec;
 use wellcake_core::facts::{Hints, Observation, Tick};
@@ -77,7 +78,8 @@ pub struct Worker {
 pub struct State {
     hints: Hints,
     batch: Option<JoinHandle<Vec<Outcome>>>,
-    status: Option<JoinHandle<(bool, Option<Outcome>)>>,
+    status: Option<JoinHandle<Written>>,
+    discarded: Ledger,
     status_facts: Option<(StatusFacts, Instant)>,
     status_not_before: Option<Instant>,
     leads_since: Option<Instant>,
@@ -138,7 +140,9 @@ impl Worker {
             .is_some();
         self.pace.set_settled(!moves && decision.waits.is_empty());
         self.newest.send_replace(Some(Arc::new(look.seen.clone())));
-        let safety = self.safety_lane(&decision).await;
+        let discarded = discarded::by(&decision, &look.seen, now);
+        let counted_at = self.count_discarded(&discarded);
+        let safety = self.safety_lane(&decision, &discarded).await;
         self.start_batch(&decision, &look);
         // After effects of the safety lane the world is looked at anew at once, and that look tells the status.
         let status_at = if safety.is_some() && self.state.failures == 0 {
@@ -150,6 +154,7 @@ impl Worker {
             decision.wake.map(|at| self.clock.instant(at)),
             safety,
             status_at,
+            counted_at,
         ];
         Some(wakes.into_iter().flatten().fold(heartbeat, Instant::min))
     }
@@ -166,7 +171,11 @@ impl Worker {
     }
 
     /// Does the effects of the safety lane in order; stops at the first that fails and says when to decide anew.
-    async fn safety_lane(&mut self, decision: &Decision) -> Option<Instant> {
+    async fn safety_lane(
+        &mut self,
+        decision: &Decision,
+        discarded: &AllDiscarded,
+    ) -> Option<Instant> {
         let lane: Vec<Effect> = exec::lane(decision, effects::Lane::Safety)
             .filter(|effect| !is_marker(effect))
             .copied()
@@ -186,7 +195,7 @@ impl Worker {
                 break;
             }
         }
-        self.report(&outcomes);
+        self.report(&outcomes, discarded);
         let now = self.clock.now();
         self.state.hints = exec::after_safety(self.state.hints, decision, failed, now);
         if failed {
@@ -266,16 +275,17 @@ impl Worker {
             .iter()
             .map(|it| (it.effect.verb.kind(), it.outcome == "done"))
             .collect();
-        self.report(&outcomes);
+        self.report(&outcomes, &[]);
         self.state.hints = exec::after_batch(self.state.hints, &tried, self.clock.now());
     }
 
-    fn report(&mut self, outcomes: &[Outcome]) {
+    fn report(&mut self, outcomes: &[Outcome], discarded: &[Discarded]) {
         for outcome in outcomes {
             self.metrics
                 .effect(outcome.effect.verb.kind(), outcome.outcome);
             if outcome.outcome == "done" {
-                self.tales.done(&self.view.subject, &outcome.effect);
+                self.tales
+                    .done(&self.view.subject, &outcome.effect, discarded);
             }
             tracing::info!(
                 cluster = %self.view.subject.key,
@@ -362,14 +372,52 @@ impl Worker {
             self.kubernetes.clone(),
             patch,
             marker,
+            None,
         )));
         None
     }
 
-    fn status_ended(&mut self, written: Option<(bool, Option<Outcome>)>) {
-        let (done, marker) = written.unwrap_or_default();
-        self.state.status_not_before = (!done).then(|| Instant::now() + STATUS_AGAIN);
-        self.report(marker.as_slice());
+    /// Counts what demotions throw away, and begins to write it into the status. Waits for nothing, since they must not.
+    /// Says when to try again.
+    fn count_discarded(&mut self, found: &[Discarded]) -> Option<Instant> {
+        if !self.leadership.borrow().holds() {
+            return None;
+        }
+        let key = &self.view.subject.key;
+        let more = self.state.discarded.note(found);
+        if more > 0 {
+            self.metrics.discarded(&key.namespace, &key.name, more);
+            tracing::warn!(cluster = %key, bytes = more, ?found, "the demotion of a second primary loses writes");
+        }
+        let (lost, told) = self.state.discarded.untold()?;
+        let not_before = self.state.status_not_before;
+        if self.state.status.is_some() || not_before.is_some_and(|at| Instant::now() < at) {
+            return not_before;
+        }
+        let cluster = self.view.cluster()?;
+        let previous = cluster.object.status.clone().unwrap_or_default();
+        let mut wanted = previous.clone();
+        let pod = self.view.subject.name.pod(u32::from(lost.pod.0));
+        let replid = self.view.interner.text(lost.replid.0).unwrap_or_default();
+        discarded::add(&mut wanted, (lost, told), &pod, replid, Clock::wall());
+        let Some(status) = difference(&value(&previous), &value(&wanted)) else {
+            // An operator that led before has written it.
+            self.state.discarded.told(&lost);
+            return None;
+        };
+        let patch = StatusPatch { cluster, status };
+        let write = write_status(self.kubernetes.clone(), patch, None, Some(lost));
+        self.state.status = Some(tokio::spawn(write));
+        None
+    }
+
+    fn status_ended(&mut self, written: Option<Written>) {
+        let written = written.unwrap_or_default();
+        self.state.status_not_before = (!written.done).then(|| Instant::now() + STATUS_AGAIN);
+        if let Some(lost) = written.discarded {
+            self.state.discarded.told(&lost);
+        }
+        self.report(written.marker.as_slice(), &[]);
     }
 }
 
@@ -429,12 +477,24 @@ fn mark(status: &mut ValkeyClusterStatus, down: bool) {
     status.primary_down_since = record.map(|_| Clock::wall());
 }
 
-/// Writes a status; says whether it is written, and the outcome of the effect that went with it.
+/// What became of a write of the status.
+#[derive(Default)]
+struct Written {
+    /// Whether it is written, or the object has changed and is looked at anew.
+    done: bool,
+    /// The outcome of the effect that went with it.
+    marker: Option<Outcome>,
+    /// What the status counts now.
+    discarded: Option<Discarded>,
+}
+
+/// Writes a status.
 async fn write_status(
     kubernetes: Kubernetes,
     patch: StatusPatch,
     marker: Option<Effect>,
-) -> (bool, Option<Outcome>) {
+    discarded: Option<Discarded>,
+) -> Written {
     let begun = Instant::now();
     let written = kubernetes.carry_out(Request::Status(patch)).await;
     if let Err(why) = &written {
@@ -444,7 +504,11 @@ async fn write_status(
     let done = written
         .as_ref()
         .map_or_else(Failure::is_conflict, |()| true);
-    (done, marker.map(|effect| outcome(effect, begun, written)))
+    Written {
+        done,
+        discarded: discarded.filter(|_| written.is_ok()),
+        marker: marker.map(|effect| outcome(effect, begun, written)),
+    }
 }
 
 async fn carry_out(

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use wellcake_core::discarded::{self, Discarded};
 use wellcake_core::effects::{Decision, Effect, Note, Verb};
 use wellcake_core::facts::{Ordinal, Unserved};
 use wellcake_core::reasons::{Nature, Reason};
@@ -70,8 +71,8 @@ impl Tales {
         self.refusals = refusals;
     }
 
-    /// An effect was done.
-    pub fn done(&self, subject: &Subject, effect: &Effect) {
+    /// An effect was done; `discarded` is what demotions of the same decision throw away.
+    pub fn done(&self, subject: &Subject, effect: &Effect, discarded: &[Discarded]) {
         if let Verb::Promote { .. } = effect.verb {
             let kind = match effect.reason {
                 Reason::PrimaryReturned => Some("return"),
@@ -106,7 +107,11 @@ impl Tales {
                 reason: effect.reason,
                 pod: pod_of(effect.verb),
             };
-            let text = sentence(note, None, &Words::NONE, &subject.name);
+            let mut text = sentence(note, None, &Words::NONE, &subject.name);
+            let lost = discarded.iter().find(|lost| is_of(lost, effect));
+            if let Some(lost) = lost {
+                text = format!("{text} {}", discarded::sentence(*lost));
+            }
             self.tell(subject, note, false, action_of(effect.verb), text);
         }
     }
@@ -132,6 +137,10 @@ impl Tales {
             note: text,
         });
     }
+}
+
+fn is_of(lost: &Discarded, effect: &Effect) -> bool {
+    effect.reason == Reason::SecondPrimaryDemoted && pod_of(effect.verb) == Some(lost.pod)
 }
 
 const fn pod_of(verb: Verb) -> Option<Ordinal> {

@@ -15,6 +15,7 @@ mod adversity;
 mod by_hand;
 mod configuration;
 mod death;
+mod discarded;
 mod field_reports;
 mod first_primary;
 mod full_restart;

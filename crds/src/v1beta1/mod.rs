@@ -7,6 +7,7 @@
 mod acl;
 mod backup;
 mod cluster;
+mod discarded;
 mod disruption;
 mod intents;
 mod logging;
@@ -24,6 +25,7 @@ mod topology;
 pub use acl::{ClusterRef, ValkeyACL, ValkeyACLSpec, ValkeyACLStatus, ValkeyACLUser};
 pub use backup::{BackupSpec, RestoreSpec, S3Encryption, S3Spec};
 pub use cluster::{ImagePullPolicy, ValkeyCluster, ValkeyClusterSpec};
+pub use discarded::LastDiscarded;
 pub use disruption::PodDisruptionBudgetSpec;
 pub use intents::{Intent, IntentKind};
 pub use logging::{LogFormat, LoggingSpec};

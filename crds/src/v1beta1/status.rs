@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Intent, PrimaryDownFor, PrimaryRecord, ShardStatus};
+use super::{Intent, LastDiscarded, PrimaryDownFor, PrimaryRecord, ShardStatus};
 
 /// Short overview of a cluster, for people; decisions never read it.
 #[derive(
@@ -91,6 +91,18 @@ pub struct ValkeyClusterStatus {
     /// Which primary `primaryDownSince` speaks of: a marker of another pod or epoch is void.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary_down_for: Option<PrimaryDownFor>,
+
+    /// Bytes of the replication stream that demotions of second primaries threw away, all in all. A second primary is one that was
+    /// succeeded while it was silent and went on to take writes, or one that was made by hand. Above 0, acknowledged writes
+    /// are lost, but for 14 bytes that a primary sends its replicas every 10 s while it waits for them, and for what it
+    /// deletes by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub discarded_bytes: Option<i64>,
+
+    /// The last demotion that `discardedBytes` counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_discarded: Option<LastDiscarded>,
 
     /// When the operator first saw the cluster without a majority of primaries; gone when it has one again. Topology
     /// Cluster.

@@ -108,6 +108,8 @@ fn cluster_status() -> Value {
         "phase": "Updating", "replicas": 3, "readyReplicas": 2, "primary": "web-0", "internalEndpoint": "web.ns.svc:6379",
         "shards": 3, "readyShards": 2, "clusterInitialized": true, "lastAppliedReplicas": 6,
         "primaryDownSince": time, "quorumDownSince": time, "primaryDownFor": {"podUid": "u0", "epoch": 4},
+        "discardedBytes": 9007199254740993i64,
+        "lastDiscarded": {"pod": "web-1", "epoch": 4, "replid": "r", "bytes": 9007199254740993i64, "at": time},
         "primaryRecord": {"epoch": 4, "pod": "web-0", "podUid": "u0", "claimUid": "c0", "replid": "r", "continues": "b", "served": {"pod": "web-1", "podUid": "u1", "claimUid": "c1", "replid": "q"}, "planned": true, "recordedAt": time},
         "intents": [{"kind": "Handover", "id": "t1", "from": "web-0", "to": "web-1", "fromUid": "u0", "toUid": "u1",
             "epoch": 5, "generation": 2, "step": "pause", "startedAt": time}],

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use kube::ResourceExt;
 use wellcake_core::effects::Verb;
-use wellcake_e2e::apply::{Applied, MAKING, address, durable, replication};
+use wellcake_e2e::apply::{Applied, Look, MAKING, address, durable, replication};
 use wellcake_e2e::faults::{self, BlackHole, Process};
 use wellcake_e2e::hanging::HangingApply;
 use wellcake_e2e::load::{Load, RECOVERY};
@@ -225,9 +225,16 @@ async fn a_primary_that_is_cut_off_is_succeeded_and_made_a_replica_when_it_is_ba
             "{} promotions",
             after.epoch() - before.epoch()
         );
+        let written = write_inside(&hole, &cluster.password().await?)?;
         drop(hole);
         let healed = cluster.wait_ready(RECOVERY).await?;
         ensure!(healed.epoch() == after.epoch(), "somebody was promoted");
+        let counted = cluster
+            .wait("the status counts what was discarded", RECOVERY, |look| {
+                look.status().discarded_bytes.is_some()
+            })
+            .await?;
+        discarded_is_told(&counted, &pod.name_any(), written)?;
         let role = cluster.connect(&pod).await?.info("replication", "role")?;
         ensure!(role == "slave", "the old primary is a {role}");
         let events = cluster.events().await?;
@@ -237,9 +244,45 @@ async fn a_primary_that_is_cut_off_is_succeeded_and_made_a_replica_when_it_is_ba
                 "no event tells {told}: {events:?}"
             );
         }
+        let bytes = counted.status().discarded_bytes.unwrap_or_default();
+        let number = format!("{bytes} bytes");
+        ensure!(
+            events.iter().any(|(_, note)| note.contains(&number)),
+            "no event tells {number}: {events:?}"
+        );
         Ok(()) as Result<()>
     })
     .await;
+}
+
+/// A client on the side of the primary that is cut off writes to it. Gives the bytes of the keys and values that it acknowledged.
+fn write_inside(hole: &BlackHole, password: &str) -> Result<i64> {
+    let mut client = hole.connect_inside(password)?;
+    let value = "x".repeat(100);
+    let mut bytes = 0;
+    for n in 0..1_000 {
+        let key = format!("cut-off-{n}");
+        client.ok(&["SET", &key, &value])?;
+        bytes += key.len() + value.len();
+    }
+    Ok(i64::try_from(bytes)?)
+}
+
+/// What the old primary acknowledged is in the count: with the words of the protocol around it, and little else.
+fn discarded_is_told(look: &Look, pod: &str, written: i64) -> Result<()> {
+    let status = look.status();
+    let bytes = status.discarded_bytes.context("no discardedBytes")?;
+    let last = status.last_discarded.context("no lastDiscarded")?;
+    println!("{bytes} bytes of the stream are counted, {written} bytes were written: {last:?}");
+    ensure!(
+        (written..written * 2).contains(&bytes),
+        "{bytes} bytes for {written} that were written"
+    );
+    ensure!(
+        last.pod == pod && last.bytes == bytes && last.epoch == look.epoch(),
+        "{last:?} of {pod}"
+    );
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

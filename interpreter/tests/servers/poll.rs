@@ -23,6 +23,7 @@ impl Metrics for Uncounted {
     fn pass(&self, _: Duration) {}
     fn reconciled(&self, _: Duration, _: bool) {}
     fn failover(&self, _: &str, _: &str, _: &'static str) {}
+    fn discarded(&self, _: &str, _: &str, _: u64) {}
     fn clusters(&self, _: usize) {}
     fn heard(&self, _: bool) {}
 }

@@ -65,6 +65,13 @@ labels! {
         /// How the new primary came to be.
         kind
     }
+    /// A ValkeyCluster.
+    Cluster {
+        /// Namespace of the ValkeyCluster.
+        namespace,
+        /// Name of the ValkeyCluster.
+        cluster
+    }
     /// A Lease.
     Lease {
         /// Its name.
@@ -129,6 +136,8 @@ pub struct Families {
     pub poll_failures: Family<Kind, Counter>,
     /// `valkey_operator_failover_total`
     pub failovers: Family<Failover, Counter>,
+    /// `valkey_operator_discarded_bytes_total`
+    pub discarded: Family<Cluster, Counter>,
     /// `valkey_operator_clusters`
     pub clusters: Family<Unlabelled, Gauge>,
     /// `valkey_operator_clusters_heard`
@@ -193,6 +202,11 @@ impl Families {
             failovers: list.add(
                 "valkey_operator_failover",
                 "Changes of the primary of a ValkeyCluster, by how the new one came to be.",
+                Family::default(),
+            ),
+            discarded: list.add(
+                "valkey_operator_discarded_bytes",
+                "Bytes of the replication stream that demotions of second primaries of a ValkeyCluster threw away.",
                 Family::default(),
             ),
             clusters: list.add(

@@ -17,8 +17,8 @@ use wellcake_core::reasons;
 use wellcake_interpreter as interpreter;
 
 use families::{
-    Build, Controller, Effect, Failover, Families, Kind, Lease, Reason, Reconcile, Request,
-    Unlabelled,
+    Build, Cluster, Controller, Effect, Failover, Families, Kind, Lease, Reason, Reconcile,
+    Request, Unlabelled,
 };
 
 /// All metrics of the operator.
@@ -163,6 +163,14 @@ impl interpreter::Metrics for Metrics {
             kind: kind.to_owned(),
         };
         self.families.failovers.get_or_create(&failover).inc();
+    }
+
+    fn discarded(&self, namespace: &str, cluster: &str, bytes: u64) {
+        let of = Cluster {
+            namespace: namespace.to_owned(),
+            cluster: cluster.to_owned(),
+        };
+        self.families.discarded.get_or_create(&of).inc_by(bytes);
     }
 
     fn heard(&self, more: bool) {
