@@ -6,7 +6,7 @@
 //! Counted are bytes of the replication stream, as the second primary told its offset last: what arrives between that answer
 //! and its demotion is not in them. Not all of them need be writes of clients. A primary that has replicas, all of them
 //! together, is 14 bytes further every 10 s (`PING`, `repl-ping-replica-period`), also while they are frozen, until `repl-timeout`
-//! has passed (15 s in our pods); without one it sends none (measured, 8.0: seven in 60 s with a `repl-timeout` of 60, none in the
+//! has passed (15 s in our pods); without one it sends none (measured, 8.0: six in 60 s with a `repl-timeout` of 60, none in the
 //! 50 s after that). What it deletes by itself, since it expired or to free memory, is in the stream, too.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
