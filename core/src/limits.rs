@@ -23,6 +23,8 @@ pub const HANDOVER_LAG: u64 = 1024 * 1024;
 /// How long the operator must have heard nothing from a primary whose pod exists before it is succeeded, if the servers that
 /// may hold a link to it tell that they have none. The outage is named in a refusal else.
 pub const SILENCE: Millis = Millis(20_000);
+/// [`SILENCE`] as replicas count it (`master_link_down_since_seconds`): where the operator that leads has not asked for all of it.
+pub const SILENCE_SECONDS: u32 = 20;
 /// How long a replica must have been without its link to count as a witness of a silent primary. One that can connect does so
 /// within 1 to 2 s; `repl-timeout 15` ends the link to a frozen primary after 15 s.
 pub const SILENT_LINK_SECONDS: u32 = 3;

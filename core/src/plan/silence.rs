@@ -1,7 +1,9 @@
 //! A primary whose pod exists and that does not answer: a lost node, a black hole, a process that is stopped or waits for its
 //! disk. Its end cannot be proven, and it may go on to acknowledge writes where nobody sees it. It is succeeded on evidence:
 //!
-//! * this operator asks it in vain, and got no word of any kind; an error reply is a word;
+//! * this operator asks it in vain, and got no word of any kind; an error reply is a word. It did so for all of
+//!   [`limits::SILENCE`], or the servers beside the primary have been without it for as long: the marker of the outage may be of an
+//!   earlier one, whose end nobody saw;
 //! * every server that may have a link to it is seen, and tells that it has none, and one that it has lost it. A server that
 //!   is not seen may be on the primary's side;
 //! * profile Durable: the primary was seen to take writes only while a replica acknowledges, and none has for so long that it
@@ -143,11 +145,12 @@ fn finding(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) ->
     let Some(pod) = seen.pod(primary.pod) else {
         return silent;
     };
-    match asked(pod, primary.pod_uid, now) {
-        Asked::InVain => {}
+    let least = match asked(pod, primary.pod_uid, now) {
+        Asked::InVain => limits::SILENT_LINK_SECONDS,
+        Asked::InVainOfLate => limits::SILENCE_SECONDS,
         Asked::NotLongEnough => return Finding::Wait,
         Asked::Answers => return silent,
-    }
+    };
     let durable = spec.profile == Profile::Durable;
     let stands = Stands::of(spec, seen, primary.pod, now);
     if let Some(linked) = stands.linked {
@@ -162,11 +165,7 @@ fn finding(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) ->
     let stops = spec
         .replica_lag
         .saturating_add(limits::REPLICA_LAG_MARGIN_SECONDS);
-    let bound = if durable {
-        stops.max(limits::SILENT_LINK_SECONDS)
-    } else {
-        limits::SILENT_LINK_SECONDS
-    };
+    let bound = if durable { stops.max(least) } else { least };
     match stands.lost {
         Some(seconds) if seconds.min(stands.detached.unwrap_or(seconds)) >= bound => Finding::Alone,
         _ => Finding::Wait,
@@ -175,8 +174,10 @@ fn finding(spec: &SpecFacts, seen: &Observation, primary: &Served, now: Tick) ->
 
 /// What this operator itself knows of the silence.
 enum Asked {
-    /// It got no word at all for long enough.
+    /// It got no word at all for as long as an outage must last.
     InVain,
+    /// It got no word since it began to ask, which is long enough if others tell of the time before.
+    InVainOfLate,
     /// Not for long enough yet.
     NotLongEnough,
     /// The server said something, and be it that it cannot answer.
@@ -189,7 +190,8 @@ fn asked(pod: &PodFacts, uid: PodUid, now: Tick) -> Asked {
     let Known::Maybe { since, .. } = pod.server else {
         return Asked::Answers;
     };
-    if now.since(since) < limits::SILENT_ASKING {
+    let asked = now.since(since);
+    if asked < limits::SILENT_ASKING {
         return Asked::NotLongEnough;
     }
     let reach = pod.reach.filter(|reach| reach.pod_uid == uid);
@@ -197,7 +199,11 @@ fn asked(pod: &PodFacts, uid: PodUid, now: Tick) -> Asked {
         Some(Fresh::Refused { at } | Fresh::TimedOut { at })
             if now.since(at) <= limits::FACT_AGE =>
         {
-            Asked::InVain
+            if asked >= limits::SILENCE {
+                Asked::InVain
+            } else {
+                Asked::InVainOfLate
+            }
         }
         Some(Fresh::Refused { .. } | Fresh::TimedOut { .. }) => Asked::NotLongEnough,
         Some(Fresh::NotTried) | None => Asked::Answers,

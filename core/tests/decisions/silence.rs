@@ -94,6 +94,37 @@ fn before_20_seconds_nothing_is_decided() {
     assert!(waits_for(&d, Reason::PrimarySilent));
 }
 
+/// This operator has asked the primary in vain for so many milliseconds; the marker is of 30 seconds ago.
+fn asked_for(millis: u64, lost: u32) -> Situation {
+    let mut s = silent(cache(), lost);
+    if let Known::Maybe { since, .. } = &mut s.seen.pods[0].server {
+        *since = Tick(NOW.0 - millis);
+    }
+    s
+}
+
+#[test]
+fn a_marker_of_an_earlier_outage_shortens_no_later_one() {
+    // Nobody looked while the primary answered again: this leader has asked for 4 s, the replicas have been alone for as long.
+    let d = asked_for(4_000, 4).decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::PrimarySilent));
+    let d = asked_for(19_999, 19).decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(promoted(&asked_for(20_000, 3).decide()).is_some());
+}
+
+#[test]
+fn a_new_leader_asks_for_a_moment_only_if_the_replicas_tell_of_the_whole_outage() {
+    assert!(promoted(&asked_for(3_000, 20).decide()).is_some());
+    let d = asked_for(2_999, 20).decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    // One of them had its link later than that.
+    let mut s = asked_for(3_000, 20);
+    s.unlink(1, 19);
+    assert_eq!(promoted(&s.decide()), None);
+}
+
 #[test]
 fn a_replica_that_has_its_link_shows_that_only_the_operator_is_cut_off() {
     let mut s = silent(cache(), 30);

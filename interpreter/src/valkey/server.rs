@@ -250,6 +250,12 @@ impl Server {
         news
     }
 
+    /// Nobody asks: a silence of the time before proves nothing of a later one.
+    fn stand_by(&self, now: Tick) {
+        let mut state = self.state();
+        state.failing_since = state.failing_since.map(|_| now);
+    }
+
     fn state(&self) -> MutexGuard<'_, Snapshot> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -294,6 +300,7 @@ pub async fn serve(server: Arc<Server>, mut around: Surroundings) {
             return;
         };
         if !around.leadership.borrow().holds() {
+            server.stand_by(around.clock.now());
             tokio::time::sleep(RETRY_OTHER).await;
             continue;
         }
