@@ -6,7 +6,7 @@ use wellcake_core::facts::{Offset, Replid};
 pub type Write = u16;
 
 /// Bytes that one write adds to the replication stream.
-const WRITE_BYTES: u64 = 10;
+pub const WRITE_BYTES: u64 = 10;
 /// Bytes of a PING in the replication stream.
 const PING_BYTES: u64 = 14;
 /// Size of the replication backlog.

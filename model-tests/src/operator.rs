@@ -254,6 +254,9 @@ impl World {
                 }
             }
             Verb::Follow { primary, .. } => {
+                if effect.reason == Reason::SecondPrimaryDemoted {
+                    invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
+                }
                 let of = seen
                     .pod(primary)
                     .and_then(|pod| pod.object.value())

@@ -58,6 +58,34 @@ fn s4_sees_a_handover_to_a_copy_that_lacks_a_write() {
     assert!(lossless(Reason::PrimaryDied).is_ok());
 }
 
+#[test]
+fn s17_sees_writes_of_a_second_primary_that_nobody_counts() {
+    let mut world = at_rest();
+    let (_, second) = pod(&world, 0);
+    let write = world.acks[0].write;
+    let process = world.process(1).expect("runs");
+    process.primary = true;
+    process.data.promote(Replid(777));
+    let run = world.process(0).expect("runs").run;
+    world.connection = Some(run);
+    world.apply(Action::Write, step).expect("writes");
+    world.apply(Action::Look(0), step).expect("looks");
+    let seen = world.observe(0).expect("an observation");
+    let of = ((Ordinal(0), second), Ordinal(1));
+    assert!(discarded::is_counted(&world, &seen, of).is_ok());
+    // The primary lacks a write that the offsets say it holds.
+    world
+        .process(1)
+        .expect("runs")
+        .data
+        .log
+        .retain(|it| *it != write);
+    assert_eq!(
+        name(discarded::is_counted(&world, &seen, of)),
+        "S17 what a demotion loses is counted"
+    );
+}
+
 /// The Durable cluster at rest, of whose silent primary the first operator has asked in vain for long.
 fn silent() -> (World, PodUid) {
     let mut world = World::new(3, Disk::Aof, Profile::Durable);

@@ -197,6 +197,38 @@ async fn only_a_leader_connects() {
 }
 
 #[tokio::test]
+async fn the_silence_of_an_earlier_term_does_not_count_in_a_later_one() {
+    let mut process = Process::start(CLIENT_PORT, "");
+    let polled = poll(&process, true);
+    polled
+        .shows("an answer", |seen| seen.answer.is_some())
+        .await;
+    process.kill();
+    let refused_since = |from| {
+        let seen = polled.server.snapshot();
+        matches!(seen.fresh, Fresh::Refused { at } if at >= from)
+    };
+    let begun = polled.clock.now();
+    while !refused_since(begun) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let leader = *polled.leadership.borrow();
+    polled.leadership.send_replace(Leadership::Follower);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    polled.leadership.send_replace(leader);
+    let again = polled.clock.now();
+    while !refused_since(again) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let since = polled.server.snapshot().failing_since;
+    let before = since.map(|since| again.since(since));
+    assert!(
+        before.is_some_and(|before| before.0 < 1_000),
+        "asked in vain since {before:?} ms before it led again"
+    );
+}
+
+#[tokio::test]
 async fn two_operators_that_both_lead_stop_ending_each_others_connections_and_say_so() {
     let process = Process::start(CLIENT_PORT, "");
     let both = [poll(&process, true), poll(&process, true)];
