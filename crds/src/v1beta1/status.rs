@@ -93,9 +93,9 @@ pub struct ValkeyClusterStatus {
     pub primary_down_for: Option<PrimaryDownFor>,
 
     /// Bytes of the replication stream that demotions of second primaries threw away, all in all. A second primary is one that was
-    /// succeeded while it was silent and went on to take writes, or one that was made by hand. Above 0, acknowledged writes
-    /// are lost, but for 14 bytes that a primary sends its replicas every 10 s while it waits for them, and for what it
-    /// deletes by itself.
+    /// succeeded while it was silent and went on to take writes, or one that was made by hand. It counts
+    /// acknowledged writes that are lost, 14 bytes for each 10 s in which the primary still took its replicas for connected, and
+    /// what it deleted by itself because it expired or to free memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub discarded_bytes: Option<i64>,
