@@ -258,11 +258,7 @@ impl World {
                     process.frozen = process.frozen.or(Some(now));
                 }
             }
-            Action::Thaw(n) => {
-                if let Some(process) = self.process(n) {
-                    process.frozen = None;
-                }
-            }
+            Action::Thaw(n) => self.thaw(n),
             Action::Hide(n) | Action::Show(n) => {
                 let hidden = matches!(action, Action::Hide(_));
                 if let Some(pod) = self.pods.get_mut(n) {
@@ -309,7 +305,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, n: usize) {
+    pub(crate) fn start(&mut self, n: usize) {
         let Some(pod) = self.pods.get(n).filter(|p| p.exists && p.process.is_none()) else {
             return;
         };
@@ -364,19 +360,19 @@ impl World {
         }
     }
 
-    fn snapshot(&mut self, n: usize) {
+    pub(crate) fn snapshot(&mut self, n: usize) {
         if self.disk != Disk::Rdb {
             return;
         }
         if let Some(pod) = self.pods.get_mut(n)
             && let Some(process) = pod.process.as_ref().filter(|p| p.frozen.is_none())
         {
-            pod.disk = Some(process.data.clone());
+            pod.disk = Some(process.data.saved(process.primary));
         }
     }
 
     /// Ends the process of a pod.
-    fn end(&mut self, n: usize, orderly: bool) {
+    pub(crate) fn end(&mut self, n: usize, orderly: bool) {
         let disk = self.disk;
         if let Some(pod) = self.pods.get_mut(n)
             && let Some(process) = pod.process.take()

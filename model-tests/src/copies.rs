@@ -27,7 +27,7 @@ macro_rules! keeps_memory {
 }
 
 keeps_memory!(Data: log);
-keeps_memory!(Process: data);
+keeps_memory!(Process: data, in_socket, waiting);
 keeps_memory!(Pod: process, disk);
 keeps_memory!(Api: kept);
 keeps_memory!(Operator: cache, pods, reach, former, queue, sight, truth);

@@ -3,7 +3,7 @@
 //!
 //! * [`history`]: a data set with its replication history;
 //! * [`world`]: the world as a value;
-//! * [`servers`]: what Valkey does;
+//! * [`servers`], [`replication`]: what Valkey does with commands, and by itself;
 //! * [`operator`]: what an operator sees and does;
 //! * [`actions`]: everything that can happen;
 //! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
@@ -13,12 +13,14 @@
 //! * [`shrink`]: the few events that it takes to break an invariant;
 //! * [`recorded`]: what an operator recorded, decided again;
 //! * [`mutants`]: decisions that are wrong on purpose;
-//! * [`museum`]: failures of other operators, replayed.
+//! * [`museum`]: failures of other operators, replayed;
+//! * [`differential`]: what the simulated servers do beside what real ones do.
 
 pub mod actions;
 mod changes;
 pub mod copies;
 pub mod crashes;
+pub mod differential;
 pub mod history;
 pub mod invariants;
 pub mod museum;
@@ -26,6 +28,7 @@ pub mod mutants;
 pub mod operator;
 pub mod random;
 pub mod recorded;
+pub mod replication;
 pub mod search;
 pub mod servers;
 pub mod shrink;

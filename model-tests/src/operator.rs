@@ -5,14 +5,15 @@ use std::fmt;
 use wellcake_core::effects::{Decision, Effect, Lane, Order, Route, Verb};
 use wellcake_core::exec::{self, Authority};
 use wellcake_core::facts::{
-    Container, Hints, Known, Millis, Observation, Offset, Ordinal, PodFacts, PodUid, Port,
-    Reachability, Record, RunId, Served, ServerFacts, SpecFacts, Tick,
+    Container, Hints, Known, Millis, Observation, Offset, Ordinal, PodFacts, PodUid, Reachability,
+    Record, RunId, Served, ServerFacts, SpecFacts, Tick,
 };
 use wellcake_core::limits;
 use wellcake_core::reasons::Reason;
 
 use crate::history::Data;
 use crate::invariants::{self, Violation};
+use crate::servers::Command;
 use crate::sorted::Map;
 use crate::world::{Api, Disk, Process, World};
 
@@ -249,86 +250,67 @@ impl World {
             return Ok(Err("the pod is not named".to_owned()));
         };
         let reachable = self.is_reachable(uid);
-        let answers = self
-            .process_of(uid)
-            .is_some_and(|p| p.frozen.is_none() && Some(p.run) == effect.guard.run);
-        if !reachable || !answers {
+        let process = self.process_of(uid);
+        let process = process.filter(|p| Some(p.run) == effect.guard.run);
+        let Some(process) = process.filter(|_| reachable) else {
             return Ok(Err("the connection is gone".to_owned()));
+        };
+        let frozen = process.frozen.is_some();
+        if let Verb::AwaitCopy { .. } = effect.verb {
+            return match frozen {
+                true => Ok(Err("no answer in time".to_owned())),
+                false => self.await_copy(o, n, seen),
+            };
         }
-        let now = self.now;
-        match effect.verb {
-            Verb::Promote { .. } => {
-                let epoch = effect.guard.epoch.map_or(0, |epoch| epoch.0);
-                let on_silence = effect.reason == Reason::SilentPrimarySucceeded;
-                let silent = effect.guard.silent.filter(|_| on_silence);
-                let silent = silent.map(|(_, uid)| uid);
-                invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
-                if effect.reason == Reason::PrimaryGone
-                    && let Some(before) = seen.record.and_then(|record| record.served)
-                {
-                    invariants::silence::nobody_follows(self, o, before.pod_uid)?;
-                }
-                invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
-                self.promote(uid, epoch);
-                invariants::charge_losses(self, uid);
-                if let Some(silent) = silent {
-                    self.leave_behind(silent);
-                }
+        let Some(command) = self.command_of(effect, seen) else {
+            return Ok(Err("the primary's address is not known".to_owned()));
+        };
+        if let Command::Promote { epoch, silent } = command {
+            invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
+            if effect.reason == Reason::PrimaryGone
+                && let Some(before) = seen.record.and_then(|record| record.served)
+            {
+                invariants::silence::nobody_follows(self, o, before.pod_uid)?;
             }
-            Verb::Follow { primary, .. } => {
-                if effect.reason == Reason::SecondPrimaryDemoted {
-                    invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
-                }
-                let of = seen
-                    .pod(primary)
-                    .and_then(|pod| pod.object.value())
-                    .map(|object| object.uid);
-                let addr = self
-                    .pods
-                    .iter()
-                    .find(|pod| Some(pod.uid) == of)
-                    .map(|pod| pod.addr);
-                match addr {
-                    Some(addr) => self.follow(uid, addr),
-                    None => return Ok(Err("the primary's address is not known".to_owned())),
-                }
-            }
-            Verb::StepDown { .. } | Verb::Fence { .. } => self.step_down(uid),
-            Verb::Detach { .. } => self.detach(uid),
-            Verb::NeedReplica { needed, .. } => {
-                if let Some(process) = self.process_of(uid) {
-                    process.needs_replica = needed;
-                }
-            }
-            Verb::Configure { .. } => {
-                if let Some(process) = self.process_of(uid) {
-                    process.configured = true;
-                }
-            }
-            Verb::Open { .. } => {
-                if let Some(process) = self.process_of(uid) {
-                    process.port = Port::Client;
-                    if let Some(unfenced) = &mut process.unfenced {
-                        unfenced.with_our_password = true;
-                    }
-                }
-            }
-            Verb::PauseWrites { .. } | Verb::ResumeWrites { .. } => {
-                let pauses = matches!(effect.verb, Verb::PauseWrites { .. });
-                if let Some(process) = self.process_of(uid) {
-                    process.paused_until = pauses.then_some(now.after(limits::HANDOVER_PAUSE));
-                }
-            }
-            Verb::AwaitCopy { .. } => return self.await_copy(o, n, seen),
-            _ => {
-                let run = self.process_of(uid).map(|p| p.run);
-                if self.connection == run {
-                    self.connection = None;
-                }
-            }
+            invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
+        }
+        if let Verb::Follow { primary, .. } = effect.verb
+            && effect.reason == Reason::SecondPrimaryDemoted
+        {
+            invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
+        }
+        self.send(uid, command);
+        if frozen {
+            return Ok(Err("no answer in time".to_owned()));
         }
         self.read_back(o, n, uid);
         Ok(Ok(()))
+    }
+
+    /// The command of an effect; none where it names a pod whose address is not known.
+    fn command_of(&self, effect: &Effect, seen: &Observation) -> Option<Command> {
+        Some(match effect.verb {
+            Verb::Promote { .. } => {
+                let on_silence = effect.reason == Reason::SilentPrimarySucceeded;
+                let silent = effect.guard.silent.filter(|_| on_silence);
+                Command::Promote {
+                    epoch: effect.guard.epoch.map_or(0, |epoch| epoch.0),
+                    silent: silent.map(|(_, uid)| uid),
+                }
+            }
+            Verb::Follow { primary, .. } => {
+                let of = seen.pod(primary)?.object.value()?.uid;
+                let pod = self.pods.iter().find(|pod| pod.uid == of)?;
+                Command::Follow(pod.addr)
+            }
+            Verb::StepDown { .. } | Verb::Fence { .. } | Verb::Detach { .. } => Command::Nobody,
+            Verb::NeedReplica { needed, .. } => Command::NeedReplica(needed),
+            Verb::Open { .. } => Command::Open,
+            Verb::Configure { .. } => Command::Configure,
+            Verb::PauseWrites { .. } => Command::Pause(limits::HANDOVER_PAUSE),
+            Verb::ResumeWrites { .. } => Command::Unpause,
+            _ => Command::CloseClients,
+        })
     }
 
     /// The stream goes on while the operator asks the replica `n` again and again.
@@ -386,8 +368,10 @@ pub fn left_behind(
 ) -> Option<Data> {
     match disk {
         Disk::None => None,
+        // It stays until its file is written (`server.c: prepareForShutdown`).
+        Disk::Aof if orderly => Some(process.data.clone()),
         Disk::Aof => before,
-        Disk::Rdb if orderly && !process.syncing => Some(process.data.clone()),
+        Disk::Rdb if orderly && !process.syncing => Some(process.data.saved(process.primary)),
         Disk::Rdb => before,
     }
 }

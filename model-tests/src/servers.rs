@@ -1,182 +1,112 @@
-//! What Valkey does. Each rule follows a measurement on real servers or the function of Valkey's source that is named.
+//! What Valkey does with commands. Each rule follows a measurement on real servers or the function of Valkey's source that is named.
 
 use wellcake_core::facts::{Millis, Ordinal, PodUid, Port, Replid};
 
-use crate::history::Data;
-use crate::invariants::{self, Violation};
+use crate::invariants;
 use crate::world::{Ack, Disk, World};
 
-/// `repl-timeout`: how long a link survives a server that says nothing.
-const REPL_TIMEOUT: Millis = Millis(15_000);
 /// How long a server with `min-replicas-to-write` takes writes after the last acknowledgement at most: `min-replicas-max-lag 10`,
 /// kept in whole seconds and looked at once a second (`replication.c: refreshGoodReplicasCount`).
 pub const REPLICA_LAG: Millis = Millis(12_000);
 
+/// A command that changes a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Command {
+    /// `REPLICAOF NO ONE`.
+    Promote {
+        /// Epoch of the record under which it is promoted.
+        epoch: u32,
+        /// Pod of a primary that it succeeds on its silence.
+        silent: Option<PodUid>,
+    },
+    /// `REPLICAOF` an address.
+    Follow(u16),
+    /// `REPLICAOF` the address of nobody.
+    Nobody,
+    /// `CONFIG SET port`: the client port.
+    Open,
+    /// `CONFIG SET` of the directives of a spec.
+    Configure,
+    /// `CONFIG SET min-replicas-to-write`.
+    NeedReplica(bool),
+    /// `CLIENT PAUSE` of writes for so long.
+    Pause(Millis),
+    /// `CLIENT UNPAUSE`.
+    Unpause,
+    /// `CLIENT KILL TYPE normal`.
+    CloseClients,
+}
+
 impl World {
-    /// A moment of replication of one pod: connects, starts or ends a full copy, receives the stream, or notices that the
-    /// link is gone.
-    pub fn replicate(&mut self, n: usize) -> Result<(), Violation> {
-        let Some(pod) = self.pods.get(n) else {
-            return Ok(());
-        };
-        if pod
-            .process
-            .as_ref()
-            .is_none_or(|p| p.primary || p.frozen.is_some())
-        {
-            return Ok(());
-        }
-        self.resolve(n);
-        let Some(process) = self.pods.get(n).and_then(|pod| pod.process.clone()) else {
-            return Ok(());
-        };
-        let Some(source) = self.source(n) else {
-            let stays = process.linked && (self.is_quiet(process.upstream) || self.is_held(n));
-            if !stays {
-                self.unlink(n);
-            }
-            return Ok(());
-        };
-        let streaming = process.linked && !process.syncing;
-        if streaming || source.can_continue(&process.data) {
-            self.receive(n, source);
-        } else if process.syncing {
-            let untouched = self.api.record.is_none() && process.unfenced.is_some();
-            if process.is_by_itself() || untouched {
-                // Its template has it copy from the first pod, whatever that holds.
-                self.give_up(n, &source);
-            } else {
-                invariants::full_copy_keeps_what_is_owed(self, &process.data, &source)?;
-            }
-            self.receive(n, source);
-        } else if let Some(process) = self.process(n) {
-            process.syncing = true;
-        }
-        Ok(())
-    }
-
-    /// A server that follows the first pod by its name follows whoever that is.
-    fn resolve(&mut self, n: usize) {
-        let first = self
-            .pods
-            .first()
-            .filter(|pod| pod.exists)
-            .map(|pod| pod.addr);
-        if let Some(process) = self.process(n)
-            && process.unfenced.is_some_and(|it| it.named)
-            && !process.linked
-        {
-            process.upstream = first.or(process.upstream);
+    /// A command reaches a server. One that is frozen gets it when it goes on, although whoever sent it has given up and closed
+    /// the connection by then (measured, on connections that were there and on new ones).
+    pub fn send(&mut self, uid: PodUid, command: Command) {
+        match self.process_of(uid) {
+            Some(process) if process.frozen.is_some() => process.waiting.push(command),
+            _ => self.obey(uid, command, false),
         }
     }
 
-    /// What pod `n` alone holds and `source` lacks is the price of another operator's template.
-    fn give_up(&mut self, n: usize, source: &Data) {
-        let held = |write| {
-            let mut others = self
-                .pods
-                .iter()
-                .enumerate()
-                .filter(|(other, _)| *other != n);
-            others.any(|(_, pod)| pod.process.as_ref().is_some_and(|p| p.data.holds(write)))
-        };
-        let Some(process) = self.pods.get(n).and_then(|pod| pod.process.as_ref()) else {
+    /// A server that was frozen goes on, with what it was sent meanwhile.
+    pub fn thaw(&mut self, n: usize) {
+        let Some(uid) = self.pods.get(n).map(|pod| pod.uid) else {
             return;
         };
-        let lost: Vec<_> = self
-            .owed()
-            .filter(|write| process.data.holds(*write) && !source.holds(*write) && !held(*write))
-            .collect();
-        self.forfeited.extend(lost);
-    }
-
-    /// Data of the server that pod `n` replicates from, if it serves replicas now: client port open, and primary or itself
-    /// linked (else `-NOMASTERLINK`).
-    fn source(&self, n: usize) -> Option<Data> {
-        let pod = self.pods.get(n)?;
-        let process = pod.process.as_ref()?;
-        let source = self.at(process.upstream?)?;
-        // A server that was not admitted knows only the password of its own kind.
-        let ours = process.unfenced.is_none_or(|it| it.with_our_password);
-        let lets_in = if ours {
-            source.port == Port::Client
-        } else {
-            source.unfenced.is_some()
-        };
-        let serves = lets_in
-            && source.frozen.is_none()
-            && source.run != process.run
-            && (source.primary || (source.linked && !source.syncing));
-        (serves && !pod.cut).then(|| source.data.clone())
-    }
-
-    /// Whether the server at the address is frozen, for too short a time to be noticed.
-    fn is_quiet(&self, upstream: Option<u16>) -> bool {
-        upstream
-            .and_then(|addr| self.at(addr))
-            .and_then(|source| source.frozen)
-            .is_some_and(|since| self.now.since(since) < REPL_TIMEOUT)
-    }
-
-    /// Whether the upstream of pod `n` keeps the connection: a demoted primary keeps its replicas, and a replica without a link
-    /// of its own does so too (measured), while nothing comes over it.
-    fn is_held(&self, n: usize) -> bool {
-        let Some(pod) = self.pods.get(n).filter(|pod| !pod.cut) else {
-            return false;
-        };
-        pod.process
-            .as_ref()
-            .and_then(|process| self.at(process.upstream?))
-            .is_some_and(|source| {
-                let alone = !source.primary && !source.linked && !source.syncing;
-                alone && source.port == Port::Client && source.frozen.is_none()
-            })
-    }
-
-    fn receive(&mut self, n: usize, source: Data) {
-        let aof = self.disk == Disk::Aof;
-        let Some(pod) = self.pods.get_mut(n) else {
+        let Some(process) = self.process(n) else {
             return;
         };
-        let Some(process) = pod.process.as_mut() else {
-            return;
-        };
-        process.data = source;
-        process.linked = true;
-        process.syncing = false;
-        process.unlinked_at = None;
-        if aof {
-            pod.disk = Some(process.data.clone());
+        process.frozen = None;
+        for command in std::mem::take(&mut process.waiting) {
+            self.obey(uid, command, true);
         }
-        let upstream = process.upstream;
-        self.acknowledge(upstream);
     }
 
-    /// A replica's `REPLCONF ACK` reaches the server at an address.
-    fn acknowledge(&mut self, addr: Option<u16>) {
+    /// A server does what it is told, or what it was told while it was frozen.
+    fn obey(&mut self, uid: PodUid, command: Command, late: bool) {
         let now = self.now;
-        let uid = self
-            .pods
-            .iter()
-            .find(|pod| pod.exists && Some(pod.addr) == addr)
-            .map(|pod| pod.uid)
-            .or_else(|| {
-                let mut gone = self.zombies.iter();
-                gone.find(|z| Some(z.addr) == addr).map(|z| z.uid)
-            });
-        if let Some(process) = uid.and_then(|uid| self.process_of(uid)) {
-            process.acknowledged = Some(now);
+        match command {
+            Command::Promote { epoch, silent } => {
+                self.promote(uid, epoch);
+                let succeeded = self.promoted.iter().any(|(newer, _)| *newer > epoch);
+                // Another was promoted since: what this one lacks is not given up with it.
+                if !(late && succeeded) {
+                    self.charge(uid, silent);
+                }
+                return;
+            }
+            Command::Follow(addr) => return self.follow(uid, addr),
+            Command::Nobody => return self.detach(uid),
+            _ => {}
+        }
+        let Some(process) = self.process_of(uid) else {
+            return;
+        };
+        match command {
+            Command::Open => {
+                process.port = Port::Client;
+                if let Some(unfenced) = &mut process.unfenced {
+                    unfenced.with_our_password = true;
+                }
+            }
+            Command::Configure => process.configured = true,
+            Command::NeedReplica(needed) => process.needs_replica = needed,
+            Command::Pause(time) => process.paused_until = Some(now.after(time)),
+            Command::Unpause => process.paused_until = None,
+            _ => {
+                let run = process.run;
+                self.connection = self.connection.filter(|it| *it != run);
+            }
         }
     }
 
-    fn unlink(&mut self, n: usize) {
-        let now = self.now;
-        if let Some(process) = self.process(n) {
-            if process.linked {
-                process.unlinked_at = Some(now);
-            }
-            process.linked = false;
-            process.syncing = false;
+    /// What a promoted server lacks is given up; one that it succeeds on its silence is left behind.
+    fn charge(&mut self, uid: PodUid, silent: Option<PodUid>) {
+        if let Some(run) = self.process_of(uid).map(|process| process.run) {
+            self.left_behind.remove(&run);
+        }
+        invariants::charge_losses(self, uid);
+        if let Some(silent) = silent {
+            self.leave_behind(silent);
         }
     }
 
@@ -185,57 +115,49 @@ impl World {
         self.pods.get_mut(n)?.process.as_mut()
     }
 
-    /// `REPLICAOF NO ONE`.
+    /// `REPLICAOF NO ONE`; nothing changes where it is a primary (`replication.c: replicaofCommand`).
     pub fn promote(&mut self, uid: PodUid, epoch: u32) {
+        let now = self.now;
         let replid = Replid(self.id());
         if let Some(process) = self.process_of(uid) {
+            process.end_link(now);
+            if !process.primary {
+                process.data.promote(replid);
+            }
             process.primary = true;
             if let Some(unfenced) = &mut process.unfenced {
                 unfenced.named = false;
             }
             process.upstream = None;
-            process.linked = false;
             process.unlinked_at = None;
-            process.syncing = false;
-            process.data.promote(replid);
             process.epoch = epoch;
-            let run = process.run;
-            self.left_behind.remove(&run);
         }
     }
 
-    /// `REPLICAOF` the address of nobody, of a replica: it counts the time without a link from 0.
-    pub fn detach(&mut self, uid: PodUid) {
+    /// `REPLICAOF` the address of nobody. A replica that had a link counts the time without one from now.
+    fn detach(&mut self, uid: PodUid) {
         let now = self.now;
-        if let Some(process) = self.process_of(uid).filter(|p| p.upstream.is_some()) {
-            let known = process.linked || process.unlinked_at.is_some();
-            if let Some(unfenced) = &mut process.unfenced {
-                unfenced.named = false;
-            }
-            process.upstream = None;
-            process.linked = false;
-            process.syncing = false;
-            process.unlinked_at = known.then_some(now);
-        }
-    }
-
-    /// `REPLICAOF` the address of nobody.
-    pub fn step_down(&mut self, uid: PodUid) {
         if let Some(process) = self.process_of(uid) {
+            if process.upstream.is_some() {
+                let known = process.linked || process.unlinked_at.is_some();
+                process.unlinked_at = known.then_some(now);
+            }
+            if process.primary {
+                process.data.demote();
+            }
             process.primary = false;
-            process.upstream = None;
-            process.linked = false;
-            process.syncing = false;
             if let Some(unfenced) = &mut process.unfenced {
                 unfenced.named = false;
             }
+            process.upstream = None;
+            process.end_link(now);
         }
     }
 
     /// `REPLICAOF` an address. A replica of it already stays linked. Measured: a replica that is re-pointed counts the time
     /// without a link from 0, also if it had none before; a primary that is demoted, and a replica that never had a link,
     /// say -1.
-    pub fn follow(&mut self, uid: PodUid, addr: u16) {
+    fn follow(&mut self, uid: PodUid, addr: u16) {
         let now = self.now;
         let Some(process) = self.process_of(uid) else {
             return;
@@ -248,10 +170,12 @@ impl World {
             return;
         }
         let known = !process.primary && (process.linked || process.unlinked_at.is_some());
+        if process.primary {
+            process.data.demote();
+        }
         process.primary = false;
         process.upstream = Some(addr);
-        process.linked = false;
-        process.syncing = false;
+        process.end_link(now);
         process.unlinked_at = known.then_some(now);
     }
 
@@ -276,7 +200,7 @@ impl World {
         let aof = self.disk == Disk::Aof;
         for pod in &mut self.pods {
             if let Some(process) = pod.process.as_mut().filter(|p| p.run == run) {
-                process.data.write(write);
+                process.data.write(write, aof);
                 if process.is_by_itself() {
                     // The price of another operator's template: nobody vouches for what such a server takes.
                     continue;
@@ -286,7 +210,7 @@ impl World {
                     epoch: process.epoch,
                     pod: pod.uid,
                 });
-                if aof {
+                if aof && !process.rewrites {
                     pod.disk = Some(process.data.clone());
                 }
                 if self.left_behind.contains_key(&run) {
@@ -298,7 +222,7 @@ impl World {
         }
         for zombie in &mut self.zombies {
             if zombie.process.run == run {
-                zombie.process.data.write(write);
+                zombie.process.data.write(write, aof);
                 if zombie.process.is_by_itself() {
                     continue;
                 }
@@ -309,27 +233,6 @@ impl World {
                 });
                 // Acknowledged by a server that Kubernetes has given up: counted, not owed.
                 self.forfeited.insert(write);
-            }
-        }
-    }
-
-    /// Primaries with a linked replica send it a PING.
-    pub fn ping(&mut self) {
-        let followed: Vec<u16> = self
-            .pods
-            .iter()
-            .filter_map(|pod| pod.process.as_ref())
-            .filter(|p| p.linked)
-            .filter_map(|p| p.upstream)
-            .collect();
-        for pod in &mut self.pods {
-            let addr = pod.addr;
-            if let Some(process) = pod.process.as_mut()
-                && process.primary
-                && process.frozen.is_none()
-                && followed.contains(&addr)
-            {
-                process.data.ping();
             }
         }
     }

@@ -9,7 +9,7 @@ use wellcake_crds::v1beta1::{Profile, Topology};
 
 use crate::history::{Data, Write};
 use crate::operator::Operator;
-use crate::servers::REPLICA_LAG;
+use crate::servers::{Command, REPLICA_LAG};
 use crate::sorted::{Map, Set};
 
 /// How data outlives a process.
@@ -36,12 +36,22 @@ pub struct Process {
     pub upstream: Option<u16>,
     /// Whether its link is up.
     pub linked: bool,
+    /// The process that accepted it as a replica: the other end of its link, once that is up.
+    pub fed_by: Option<RunId>,
+    /// When that sent something last.
+    pub heard: Tick,
+    /// What waits in its socket while it is frozen or paused: its data with what was sent to it since.
+    pub in_socket: Option<Data>,
     /// When the link went down.
     pub unlinked_at: Option<Tick>,
     /// Whether a full copy is on its way.
     pub syncing: bool,
+    /// Whether it still writes its append-only file anew after a full copy.
+    pub rewrites: bool,
     /// Since when it does nothing at all.
     pub frozen: Option<Tick>,
+    /// Commands that were sent to it while it is frozen.
+    pub waiting: Vec<Command>,
     /// Until when it takes no writes.
     pub paused_until: Option<Tick>,
     /// Its data.
@@ -86,8 +96,22 @@ impl Process {
 
     /// Whether it would acknowledge a write now.
     pub fn acks(&self, now: Tick) -> bool {
-        let paused = self.paused_until.is_some_and(|until| now < until);
-        self.serves() && !paused && !self.has_stopped(now)
+        self.serves() && !self.is_paused(now) && !self.has_stopped(now)
+    }
+
+    /// Whether it takes no writes for now, from clients and from its primary.
+    pub fn is_paused(&self, now: Tick) -> bool {
+        self.paused_until.is_some_and(|until| now < until)
+    }
+
+    /// Its link is gone, with what waited in its socket. One that ends while a write of it is paused leaves no position to
+    /// continue from (`networking.c: freeClient` keeps no primary that is blocked).
+    pub fn end_link(&mut self, now: Tick) {
+        let waited = self.in_socket.take().is_some();
+        self.data.lost |= waited && self.is_paused(now);
+        self.linked = false;
+        self.fed_by = None;
+        self.syncing = false;
     }
 
     /// Whether it takes no writes for want of a replica.
@@ -288,10 +312,7 @@ impl World {
         let run = RunId(self.id());
         let replid = Replid(self.id());
         let data = match (self.disk, disk) {
-            (Disk::Rdb, Some(data)) => Data {
-                before: None,
-                ..data.clone()
-            },
+            (Disk::Rdb, Some(data)) => data.restored(replid),
             (Disk::Aof, Some(data)) => data.without_lineage(replid),
             _ => Data::empty(replid),
         };
@@ -301,9 +322,14 @@ impl World {
             primary: false,
             upstream: None,
             linked: false,
+            fed_by: None,
+            heard: self.now,
+            in_socket: None,
             unlinked_at: None,
             syncing: false,
+            rewrites: false,
             frozen: None,
+            waiting: Vec::new(),
             paused_until: None,
             data,
             started: self.now,
@@ -322,9 +348,11 @@ impl World {
             return process;
         }
         if n == 0 {
-            // A server that loads a snapshot as a primary keeps its history as the one before (measured).
+            // A server that loads a snapshot as a primary keeps its history as the one before, and a backlog (measured;
+            // `server.c: loadDataFromDisk`).
             let replid = Replid(self.id());
             process.data.promote(replid);
+            process.data.backlog = process.data.position;
         }
         Process {
             primary: n == 0,
@@ -344,11 +372,13 @@ impl World {
         self.made_elsewhere = true;
         self.spec.adopt = true;
         let first = self.pods.first().map(|pod| pod.addr);
-        let data = self
-            .pods
-            .first()
-            .and_then(|pod| pod.process.as_ref())
-            .map(|process| process.data.clone());
+        let leader = self.pods.first().and_then(|pod| pod.process.as_ref());
+        let run = leader.map(|process| process.run);
+        let data = leader.map(|process| {
+            let mut data = process.data.clone();
+            data.begin_backlog(data.replid);
+            data
+        });
         for (n, pod) in self.pods.iter_mut().enumerate() {
             let Some(process) = pod.process.as_mut() else {
                 continue;
@@ -356,6 +386,7 @@ impl World {
             process.primary = n == 0;
             process.upstream = first.filter(|_| n > 0);
             process.linked = n > 0;
+            process.fed_by = run.filter(|_| n > 0);
             process.data = data.clone().unwrap_or_else(|| process.data.clone());
             process.unfenced = Some(Unfenced {
                 by_itself: false,
@@ -379,6 +410,20 @@ impl World {
                 .find(|zombie| zombie.addr == addr)
                 .map(|zombie| &zombie.process)
         })
+    }
+
+    /// The process at an address.
+    pub fn at_mut(&mut self, addr: u16) -> Option<&mut Process> {
+        let mut pods = self.pods.iter_mut();
+        let pod = pods.find(|pod| pod.addr == addr && pod.exists && pod.process.is_some());
+        match pod {
+            Some(pod) => pod.process.as_mut(),
+            None => self
+                .zombies
+                .iter_mut()
+                .find(|zombie| zombie.addr == addr)
+                .map(|zombie| &mut zombie.process),
+        }
     }
 
     /// Every process that lives, with the uid of its pod.

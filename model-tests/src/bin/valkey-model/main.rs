@@ -2,6 +2,7 @@
 
 mod bench;
 mod crash_points;
+mod differential;
 mod explain;
 mod explore;
 mod fuzz;
@@ -59,6 +60,10 @@ enum Command {
     ///
     /// Example: valkey-model explain traces/shop_web.jsonl --line 120
     Explain(explain::Options),
+    /// Does scripts of commands and faults to real servers, and says where they do what the model does not allow.
+    ///
+    /// Example: valkey-model differential --scripts 1000
+    Differential(differential::Options),
 }
 
 /// As many threads as were asked for, or as there are processors.
@@ -78,6 +83,7 @@ fn main() -> ExitCode {
         Command::Shrink(options) => shrink::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Explain(options) => explain::run(&options),
+        Command::Differential(options) => differential::run(&options),
     };
     let code = outcome.unwrap_or_else(|why| {
         eprintln!("valkey-model: {why:#}");

@@ -21,6 +21,8 @@ use wellcake_core::limits;
 
 use crate::history::{Data, Write};
 use crate::operator::Operator;
+use crate::replication::REPL_TIMEOUT;
+use crate::servers::Command;
 use crate::sorted::Map;
 use crate::world::{Ack, Api, Pod, Process, Unfenced, World, Zombie};
 
@@ -310,6 +312,11 @@ impl Digest<'_> {
             acknowledged,
             configured,
             unfenced,
+            fed_by,
+            heard,
+            in_socket,
+            rewrites,
+            waiting,
         } = process;
         let unfenced = unfenced.map_or(0, |it| {
             let Unfenced {
@@ -329,6 +336,8 @@ impl Digest<'_> {
             | u64::from(*syncing) << 3
             | u64::from(*needs_replica) << 4
             | u64::from(*configured) << 5
+            | u64::from(*rewrites) << 6
+            | u64::from(in_socket.is_some()) << 7
             | u64::from(*epoch) << 8
             | unfenced << 40;
         self.pair(flags, run);
@@ -338,7 +347,36 @@ impl Digest<'_> {
         self.put(paused_until.map_or(0, |until| self.left(until)));
         self.put(self.age(*started));
         self.put(self.maybe_age(*acknowledged));
+        let feeder = self.maybe(fed_by.map(|RunId(run)| run));
+        // Read only of a link, and after its time it is over.
+        let silent = fed_by.map_or(0, |_| self.age(*heard).min(REPL_TIMEOUT.0));
+        self.pair(feeder, silent);
         self.data(data);
+        if let Some(waits) = in_socket {
+            self.data(waits);
+        }
+        self.put(waiting.len() as u64);
+        for command in waiting {
+            self.command(*command);
+        }
+    }
+
+    fn command(&mut self, command: Command) {
+        let word = match command {
+            Command::Promote { epoch, silent } => {
+                let silent = self.maybe(silent.map(|PodUid(uid)| uid));
+                1 | silent << 4 | u64::from(epoch) << 24
+            }
+            Command::Follow(addr) => 2 | self.name(addr) << 4,
+            Command::Nobody => 3,
+            Command::Open => 4,
+            Command::Configure => 5,
+            Command::NeedReplica(needed) => 6 | u64::from(needed) << 4,
+            Command::Pause(time) => 7 | time.0 << 4,
+            Command::Unpause => 8,
+            Command::CloseClients => 9,
+        };
+        self.put(word);
     }
 
     fn data(&mut self, data: &Data) {
@@ -347,12 +385,15 @@ impl Digest<'_> {
             replid,
             before,
             position,
+            backlog,
+            lost,
         } = data;
         let replid = self.name(replid.0);
         let earlier = self.maybe(before.map(|(Replid(id), _)| id));
         self.put(replid | earlier << 20 | (log.len() as u64) << 40);
         self.put(before.map_or(u64::MAX, |(_, until)| until));
         self.put(position.unwrap_or(u64::MAX));
+        self.put(backlog.unwrap_or(u64::MAX) ^ u64::from(*lost) << 62);
         for write in log {
             let write = self.name(*write);
             self.put(write);
