@@ -80,7 +80,7 @@ const CANARIES: [(&str, &str); 18] = [
     ("the_primary_is_replaced_without_a_handover", "roll-2"),
     ("pods_are_taken_away_whoever_leads", "scale-2"),
     ("every_promotion_has_the_epoch_before", "loss-2"),
-    ("everybody_is_opened_at_once", "loss-2"),
+    ("everybody_is_opened_at_once", "start-2"),
     ("whoever_answers_leads_instead_of_waiting", "loss-2"),
     ("whoever_answers_leads_after_a_refusal", "silence-2"),
     ("the_marker_alone_shows_silence", "silence-2"),
