@@ -238,9 +238,13 @@ mod tests {
             assert!(!rules.contains(word), "{word} in\n{rules}");
         }
         let rules = namespaced();
-        for resource in ["secrets", "configmaps"] {
+        // Files of earlier configurations are found and deleted.
+        for (resource, never) in [
+            ("secrets", ["delete", "list", "watch", "update"].as_slice()),
+            ("configmaps", &["deletecollection", "watch", "update"]),
+        ] {
             let verbs = verbs_of(&rules, resource);
-            for verb in ["delete", "list", "watch", "update"] {
+            for verb in never {
                 assert!(
                     !verbs.contains(&format!("\"{verb}\"")),
                     "{resource}: {verbs}"
@@ -257,14 +261,14 @@ mod tests {
         }
     }
 
-    /// A ValkeyCluster has no finalizer: nothing is left to do that garbage collection does not. Its deletion never waits for the
-    /// operator, and must not be able to.
+    /// A ValkeyCluster gets no finalizer: nothing is left to do that garbage collection does not. What is patched beside the status is
+    /// the finalizer of another operator, which is taken away.
     #[test]
-    fn no_finalizer_can_be_written_and_owned_objects_may_block_their_owner() {
+    fn a_valkey_cluster_is_only_patched_and_owned_objects_may_block_their_owner() {
         let rules = namespaced();
         assert_eq!(
             verbs_of(&rules, "valkeyclusters").trim(),
-            "verbs: [\"list\", \"watch\"]"
+            "verbs: [\"list\", \"patch\", \"watch\"]"
         );
         assert_eq!(
             verbs_of(&rules, "valkeyclusters/status").trim(),
