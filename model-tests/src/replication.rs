@@ -9,12 +9,13 @@ use crate::world::{Disk, Process, World};
 
 /// `repl-timeout`: how long a link survives that brings nothing.
 pub const REPL_TIMEOUT: Millis = Millis(15_000);
+/// How long a server writes its append-only file anew after a full copy: a real one takes as long as its data is large.
+const REWRITE: Millis = Millis(3_000);
 
 impl World {
     /// A moment of replication of one pod: it asks for what it lacks, gets that, receives the stream, or notices that the link is
     /// gone.
     pub fn replicate(&mut self, n: usize) -> Result<(), Violation> {
-        self.end_rewrite(n);
         self.resolve(n);
         let replica = self.pods.get(n).and_then(|pod| pod.process.as_ref());
         let Some(process) = replica.filter(|process| !process.primary) else {
@@ -177,7 +178,7 @@ impl World {
     /// written anew afterwards; until that is done, the file of before is what a start loads, whatever was written since
     /// (`replication.c: restartAOFAfterSYNC`, measured).
     fn keep_copy(&mut self, n: usize, copy: &Data) {
-        let disk = self.disk;
+        let (now, disk) = (self.now, self.disk);
         let Some(pod) = self.pods.get_mut(n) else {
             return;
         };
@@ -186,21 +187,33 @@ impl World {
         };
         match disk {
             Disk::Rdb => pod.disk = Some(copy.saved(false)),
-            Disk::Aof => process.rewrites = true,
+            Disk::Aof => process.rewrites = Some(now),
             Disk::None => {}
         }
     }
 
-    /// A server has written its append-only file anew.
-    fn end_rewrite(&mut self, n: usize) {
+    /// A server has written its append-only file anew. Whether it was to.
+    pub fn end_rewrite(&mut self, n: usize) -> bool {
         let Some(pod) = self.pods.get_mut(n) else {
-            return;
+            return false;
         };
-        if let Some(process) = pod.process.as_mut()
-            && process.frozen.is_none()
-            && std::mem::take(&mut process.rewrites)
-        {
+        let Some(process) = pod.process.as_mut().filter(|it| it.frozen.is_none()) else {
+            return false;
+        };
+        let wrote = process.rewrites.take().is_some();
+        if wrote {
             pod.disk = Some(process.data.clone());
+        }
+        wrote
+    }
+
+    /// Files that were begun long enough ago are written.
+    fn end_rewrites(&mut self) {
+        for n in 0..self.pods.len() {
+            let begun = self.process(n).and_then(|process| process.rewrites);
+            if begun.is_some_and(|at| self.now.since(at) >= REWRITE) {
+                self.end_rewrite(n);
+            }
         }
     }
 
@@ -288,7 +301,7 @@ impl World {
         process.linked = true;
         process.syncing = false;
         process.unlinked_at = None;
-        if aof && !process.rewrites {
+        if aof && process.rewrites.is_none() {
             pod.disk = Some(process.data.clone());
         }
         let upstream = process.upstream;
@@ -331,7 +344,7 @@ impl World {
         };
         if let Some(data) = process.in_socket.take() {
             process.data = data;
-            if aof && !process.rewrites {
+            if aof && process.rewrites.is_none() {
                 pod.disk = Some(process.data.clone());
             }
         }
@@ -357,6 +370,7 @@ impl World {
 
     /// Primaries with a linked replica send it a PING, which goes on to those that follow that one.
     pub fn ping(&mut self) {
+        self.end_rewrites();
         self.hear();
         for n in 0..self.pods.len() {
             let addr = self.pods.get(n).map(|pod| pod.addr);

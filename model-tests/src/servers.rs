@@ -210,7 +210,7 @@ impl World {
                     epoch: process.epoch,
                     pod: pod.uid,
                 });
-                if aof && !process.rewrites {
+                if aof && process.rewrites.is_none() {
                     pod.disk = Some(process.data.clone());
                 }
                 if self.left_behind.contains_key(&run) {

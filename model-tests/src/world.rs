@@ -46,8 +46,8 @@ pub struct Process {
     pub unlinked_at: Option<Tick>,
     /// Whether a full copy is on its way.
     pub syncing: bool,
-    /// Whether it still writes its append-only file anew after a full copy.
-    pub rewrites: bool,
+    /// Since when it writes its append-only file anew after a full copy, while it does.
+    pub rewrites: Option<Tick>,
     /// Since when it does nothing at all.
     pub frozen: Option<Tick>,
     /// Commands that were sent to it while it is frozen.
@@ -327,7 +327,7 @@ impl World {
             in_socket: None,
             unlinked_at: None,
             syncing: false,
-            rewrites: false,
+            rewrites: None,
             frozen: None,
             waiting: Vec::new(),
             paused_until: None,

@@ -273,7 +273,15 @@ impl State {
             let mut next = self.clone();
             next.world.pass_ping(n).then_some(next)
         });
-        replicated.chain(pinged).chain(passed).collect()
+        let wrote = (0..SERVERS).filter_map(|n| {
+            let mut next = self.clone();
+            next.world.end_rewrite(n).then_some(next)
+        });
+        replicated
+            .chain(pinged)
+            .chain(passed)
+            .chain(wrote)
+            .collect()
     }
 
     fn pinged(&self, n: usize) -> Option<Self> {
@@ -339,9 +347,14 @@ impl State {
             let since = self.hole.get(n).copied().flatten();
             since.is_some_and(|since| self.world.now.since(since) < NOTICED.1)
         };
-        (0..SERVERS)
-            .filter(|n| !waits(*n))
-            .all(|n| self.replicated(n).is_none())
+        let mut processes = self
+            .world
+            .pods
+            .iter()
+            .filter_map(|pod| pod.process.as_ref());
+        let writes = processes.any(|it| it.frozen.is_none() && it.rewrites.is_some());
+        let mut others = (0..SERVERS).filter(|n| !waits(*n));
+        !writes && others.all(|n| self.replicated(n).is_none())
     }
 
     /// Does a step. Whether it may end like this.
@@ -479,6 +492,7 @@ impl State {
             .filter_map(|pod| pod.process.as_mut())
         {
             process.acknowledged = None;
+            process.rewrites = process.rewrites.map(|_| Tick(0));
             process.heard = Tick(process.heard.0 / 1_000);
             process.unlinked_at = process.unlinked_at.map(|_| Tick(0));
         }

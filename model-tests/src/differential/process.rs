@@ -172,13 +172,15 @@ impl Server {
             .or_else(|_| Connection::open(self.address, FENCE_PORT))
     }
 
-    /// A command of the operator. One that meets a server which loads a copy is sent again until that is over.
+    /// A command of the operator. One that meets a server which loads or sends a copy is sent again until that is over.
     pub fn command(&mut self, words: &[&str]) -> Result<Reply> {
         let begun = Instant::now();
         loop {
             let reply = self.ask(words)?;
-            let loading = matches!(&reply, Reply::Refused(why) if why.starts_with("LOADING"));
-            if !loading || begun.elapsed() > PATIENCE {
+            // A server that sends a full copy takes no `SAVE`.
+            let busy = |why: &str| why.starts_with("LOADING") || why.contains("Background save");
+            let later = matches!(&reply, Reply::Refused(why) if busy(why));
+            if !later || begun.elapsed() > PATIENCE {
                 return Ok(reply);
             }
             thread::sleep(Duration::from_millis(2));

@@ -336,7 +336,6 @@ impl Digest<'_> {
             | u64::from(*syncing) << 3
             | u64::from(*needs_replica) << 4
             | u64::from(*configured) << 5
-            | u64::from(*rewrites) << 6
             | u64::from(in_socket.is_some()) << 7
             | u64::from(*epoch) << 8
             | unfenced << 40;
@@ -351,6 +350,7 @@ impl Digest<'_> {
         // Read only of a link, and after its time it is over.
         let silent = fed_by.map_or(0, |_| self.age(*heard).min(REPL_TIMEOUT.0));
         self.pair(feeder, silent);
+        self.put(self.maybe_age(*rewrites));
         self.data(data);
         if let Some(waits) = in_socket {
             self.data(waits);
