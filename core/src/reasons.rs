@@ -170,6 +170,8 @@ reasons! {
     WaitingForLoad Wait,
     /// A replica is copying the data.
     WaitingForSync Wait,
+    /// A replica has copied the data and writes its append-only file anew, which lacks them until that is done.
+    WaitingForFile Wait,
     /// The recorded primary's pod has not come back yet.
     WaitingForPrimaryPod Wait,
     /// The recorded primary had acknowledged more than any replica has: for up to 60 seconds it may come back and load

@@ -165,6 +165,7 @@ impl World {
             } else {
                 Directives::Unset
             },
+            rewriting: process.rewrites.is_some(),
             major: 8,
             unfenced: process.unfenced.is_some(),
             other_users: false,

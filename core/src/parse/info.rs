@@ -46,6 +46,8 @@ pub struct Info {
     pub loading: bool,
     /// `async_loading`.
     pub async_loading: bool,
+    /// `aof_rewrite_in_progress` or `aof_rewrite_scheduled`.
+    pub rewriting: bool,
     /// Keys in all databases.
     pub keys: u64,
     /// `min_slaves_good_slaves`: replicas that acknowledged lately. The line is there only while `min-replicas-to-write` and
@@ -131,6 +133,8 @@ impl Info {
             primary_offset: fields.number("master_repl_offset")?,
             loading: fields.flag("loading"),
             async_loading: fields.flag("async_loading"),
+            rewriting: fields.flag("aof_rewrite_in_progress")
+                || fields.flag("aof_rewrite_scheduled"),
             keys: fields.keys(),
             good_replicas: fields.count("min_slaves_good_slaves"),
             replicas: fields.replicas(),

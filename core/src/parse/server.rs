@@ -37,6 +37,7 @@ pub fn server_facts(
         needs_replica: info.good_replicas.is_some(),
         has_replica: info.has_replica(),
         directives: Directives::Unset,
+        rewriting: info.rewriting,
         major: info.version.as_deref().and_then(major).unwrap_or(0),
         unfenced: info.unfenced.is_some(),
         other_users: info.unfenced.is_some_and(|state| state.other_users),

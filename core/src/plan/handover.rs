@@ -222,6 +222,7 @@ fn fittest<'a>(
             let fit = follows
                 && near
                 && copy.port == Port::Client
+                && !copy.rewriting
                 && copy.is_synced_replica()
                 && copy.replid == server.replid;
             fit.then_some(Copy {

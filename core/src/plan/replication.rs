@@ -607,6 +607,11 @@ fn open_when_synced(
     if server.port == Port::Client {
         return;
     }
+    // Whoever is open may be handed over to, and must find what it holds after a restart.
+    if server.rewriting {
+        decision.wait(Reason::WaitingForFile, Some(ordinal));
+        return;
+    }
     let guard = Guard {
         epoch: Some(record.epoch),
         pod: Some((ordinal, uid)),

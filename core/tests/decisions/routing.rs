@@ -98,3 +98,24 @@ fn a_new_history_of_the_same_primary_is_recorded_in_the_same_epoch() {
     let record = recorded(&s.decide()).expect("recorded");
     assert_eq!((record.epoch, record.replid), (Epoch(1), Some(Replid(5))));
 }
+
+#[test]
+fn a_copy_whose_file_lacks_it_is_neither_opened_nor_handed_over_to() {
+    let mut s = healthy(durable());
+    s.server(1, |server| {
+        server.port = Port::Fence;
+        server.rewriting = true;
+    });
+    let decision = s.decide();
+    assert!(!kinds(&decision).contains(&Kind::Open), "{decision:?}");
+    assert!(waits_for(&decision, Reason::WaitingForFile));
+    s.server(1, |server| server.rewriting = false);
+    assert!(kinds(&s.decide()).contains(&Kind::Open));
+    // One that is open and was copied once more is no target either.
+    let mut s = healthy(durable());
+    s.spec.failover = Some(Target::Any);
+    s.server(1, |server| server.rewriting = true);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(2)));
+    s.server(2, |server| server.rewriting = true);
+    assert_eq!(promoted(&s.decide()), None);
+}

@@ -96,6 +96,7 @@ pub fn booted(ordinal: u8) -> ServerFacts {
         needs_replica: false,
         has_replica: false,
         directives: Directives::Set,
+        rewriting: false,
         major: 8,
         unfenced: false,
         other_users: false,

@@ -159,6 +159,7 @@ impl Digest<'_> {
             needs_replica,
             has_replica,
             directives,
+            rewriting,
             major,
             unfenced,
             other_users,
@@ -192,7 +193,8 @@ impl Digest<'_> {
             | (*directives as u64) << 4
             | u64::from(*major) << 6
             | u64::from(*unfenced) << 14
-            | u64::from(*other_users) << 15;
+            | u64::from(*other_users) << 15
+            | u64::from(*rewriting) << 16;
         self.put(uid | run << 20 | flags << 40);
         self.put(replid | replid2 << 20);
         self.put(u64::from(*keys));
