@@ -3,6 +3,7 @@
 //! * [`provision`]: objects of Kubernetes;
 //! * [`configuration`]: directives of servers;
 //! * [`adoption`]: objects and servers of another operator are taken over;
+//! * [`attach`]: servers beside a primary follow it, and are opened when in sync;
 //! * [`death`]: whether the recorded primary serves, has ended, or is silent;
 //! * [`by_hand`]: somebody made another server the primary by hand;
 //! * [`hibernation`]: no pods at all;
@@ -16,6 +17,7 @@
 //! * [`scale`]: fewer pods than there are.
 
 mod adoption;
+mod attach;
 mod by_hand;
 mod configuration;
 mod death;
