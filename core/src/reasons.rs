@@ -170,7 +170,8 @@ reasons! {
     WaitingForLoad Wait,
     /// A replica is copying the data.
     WaitingForSync Wait,
-    /// A replica has copied the data and writes its append-only file anew, which lacks them until that is done.
+    /// A replica has copied the data and writes its append-only file anew, which lacks them until that is done. It is not opened
+    /// meanwhile, and leads a Durable cluster only when the primary was down for 60 seconds.
     WaitingForFile Wait,
     /// The recorded primary's pod has not come back yet.
     WaitingForPrimaryPod Wait,

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use wellcake_core::facts::{
     Interner, Link, Offset, Ordinal, PodUid, Port, Role, ServerFacts, Tick, Upstream,
 };
-use wellcake_core::parse::{Info, InfoError, InfoRole, server_facts};
+use wellcake_core::parse::{Info, InfoError, InfoRole, file_lacks_copy, server_facts};
 
 const VERSIONS: [&str; 3] = ["8.0.1", "8.1.1", "9.1.2"];
 
@@ -259,6 +259,75 @@ fn keys_of_all_databases_count() {
     let text = reply("8.0.1", "primary-healthy")
         + "\n# Keyspace\r\ndb0:keys=3,expires=0,avg_ttl=0\r\ndb11:keys=4,expires=1\r\ndbx:keys=9\r\n";
     assert_eq!(Info::parse(&text).map(|info| info.keys), Ok(7));
+}
+
+/// A replica in sync whose append-only file is written anew.
+fn rewriting() -> Info {
+    let text = reply("8.0.1", "replica-healthy")
+        .replace("aof_rewrite_in_progress:0", "aof_rewrite_in_progress:1");
+    let info = Info::parse(&text).expect("a reply");
+    assert!(info.rewriting);
+    info
+}
+
+fn with_link(mut info: Info, up: bool, syncing: bool) -> Info {
+    let InfoRole::Replica(upstream) = &mut info.role else {
+        panic!("a replica");
+    };
+    upstream.link_up = up;
+    upstream.sync_in_progress = syncing;
+    info
+}
+
+#[test]
+fn a_file_that_is_written_anew_lacks_what_may_have_been_copied_before() {
+    let now = rewriting();
+    assert!(file_lacks_copy(&now, None), "nothing is known of before");
+    let away = with_link(rewriting(), false, false);
+    assert!(file_lacks_copy(&now, Some((&away, false))), "its link came");
+    let copied = with_link(rewriting(), false, true);
+    assert!(file_lacks_copy(&now, Some((&copied, false))));
+    assert!(
+        file_lacks_copy(&away, Some((&copied, false))),
+        "its primary died at once"
+    );
+    let elsewhere = Info {
+        replid: "f".repeat(40),
+        ..rewriting()
+    };
+    assert!(
+        file_lacks_copy(&now, Some((&elsewhere, false))),
+        "another history"
+    );
+    assert!(file_lacks_copy(&now, Some((&now, true))), "it is not done");
+    assert!(file_lacks_copy(&away, Some((&now, true))));
+}
+
+#[test]
+fn a_file_that_is_written_anew_since_it_has_grown_lacks_nothing() {
+    let whole = info("8.0.1", "replica-healthy");
+    let now = rewriting();
+    assert!(!file_lacks_copy(&now, Some((&whole, false))));
+    assert!(!file_lacks_copy(&now, Some((&now, false))), "it goes on");
+    let away = with_link(rewriting(), false, false);
+    assert!(
+        !file_lacks_copy(&away, Some((&now, false))),
+        "its primary died"
+    );
+    assert!(
+        !file_lacks_copy(&away, Some((&away, false))),
+        "and is still away"
+    );
+    assert!(!file_lacks_copy(&whole, Some((&now, true))), "it is done");
+    let primary = Info {
+        role: InfoRole::Primary,
+        ..rewriting()
+    };
+    assert!(
+        !file_lacks_copy(&primary, Some((&now, false))),
+        "it was promoted"
+    );
+    assert!(file_lacks_copy(&primary, Some((&now, true))));
 }
 
 /// Only a number or a word that was cut short may be misread in a truncated reply; that is why a reply is taken from the

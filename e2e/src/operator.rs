@@ -24,7 +24,9 @@ pub const OPERATOR: &str = "valkey-operator";
 pub const USER: &str = "system:serviceaccount:valkey-operator:valkey-operator";
 const SELECTOR: &str = "app.kubernetes.io/name=valkey-operator";
 /// Port of the chart at which the operator serves its metrics and traces.
-const NUMBERS: u16 = 8080;
+pub const NUMBERS: u16 = 8080;
+/// Port of the chart at which the operator answers probes.
+pub const PROBES: u16 = 8081;
 /// Lines of a failed test.
 const LINES: usize = 60;
 
@@ -80,19 +82,28 @@ pub async fn trace(client: &Client, namespace: &str, name: &str) -> Result<Strin
         .with_context(|| format!("cannot read {path}"))
 }
 
+/// What one of the operator's pods answers to a request, with the status line, asked of the pod itself.
+///
+/// # Errors
+/// When the pod does not answer in time.
+pub fn page(pod: &Pod, port: u16, path: &str) -> Result<String> {
+    let limit = Duration::from_millis(200);
+    let address = pod.status.as_ref().and_then(|it| it.pod_ip.as_deref());
+    let address: IpAddr = address.context("the pod has no address")?.parse()?;
+    let mut stream = TcpStream::connect_timeout(&SocketAddr::new(address, port), limit)?;
+    stream.set_read_timeout(Some(limit))?;
+    stream.write_all(format!("GET {path} HTTP/1.0\r\n\r\n").as_bytes())?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// A gauge of one of the operator's pods, asked of the pod itself.
 ///
 /// # Errors
 /// When the pod does not answer, or knows no such gauge.
 pub fn gauge(pod: &Pod, name: &str) -> Result<f64> {
-    let limit = Duration::from_millis(200);
-    let address = pod.status.as_ref().and_then(|it| it.pod_ip.as_deref());
-    let address: IpAddr = address.context("the pod has no address")?.parse()?;
-    let mut stream = TcpStream::connect_timeout(&SocketAddr::new(address, NUMBERS), limit)?;
-    stream.set_read_timeout(Some(limit))?;
-    stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n")?;
-    let mut text = String::new();
-    stream.read_to_string(&mut text)?;
+    let text = page(pod, NUMBERS, "/metrics")?;
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));

@@ -44,7 +44,7 @@ pub struct Fetched {
     pub password: Known<PasswordSource>,
     /// Name of the ConfigMap that was looked for, when, and what was found.
     pub config: Option<(String, Tick, Option<Arc<Live>>)>,
-    /// ConfigMaps of all configurations of the cluster: name, uid, version.
+    /// ConfigMaps of all configurations of the cluster: name, uid, version. Not looked for with the first read.
     pub configs: Arc<[(String, String, u64)]>,
     /// Objects under names that are needed which are not in the caches: they lack the label by which those select.
     pub others: BTreeMap<Object, Arc<Live>>,
@@ -60,6 +60,8 @@ pub struct Fetcher {
     password: watch::Sender<Option<Arc<str>>>,
     /// Whether servers may be there that another operator's template started.
     expects_unfenced: AtomicBool,
+    /// Whether everything was read once.
+    has_read: AtomicBool,
     credentials: watch::Sender<Option<Credentials>>,
     /// Wakes the cluster's task.
     changed: Arc<Notify>,
@@ -91,6 +93,7 @@ impl Fetcher {
             fetched: Mutex::new(fetched),
             password: watch::Sender::new(None),
             expects_unfenced: AtomicBool::new(false),
+            has_read: AtomicBool::new(false),
             credentials: watch::Sender::new(None),
             changed,
             again: Arc::new(Notify::new()),
@@ -198,7 +201,14 @@ impl Fetcher {
         let acl = self.get(Object::Credentials, &acl_name);
         let auth = self.user_secret(cluster);
         let config = self.get(Object::Config, &config_name);
-        let configs = self.configs(uid);
+        // Only to clean up; a new leader of many clusters has more urgent things to ask.
+        let listed = self.has_read.swap(true, Ordering::Relaxed);
+        let configs = async {
+            match listed {
+                true => self.configs(uid).await,
+                false => Err(()),
+            }
+        };
         let (acl, auth, config, configs) = tokio::join!(acl, auth, config, configs);
         let others = self.others().await;
         let acl_value = acl.as_ref().ok().and_then(Option::as_ref).map(secret_value);

@@ -1,6 +1,7 @@
 //! What must hold. Each function judges the truth of the world; its first sentence is the invariant.
 
 pub mod discarded;
+pub mod file;
 pub mod silence;
 
 use std::collections::BTreeMap;

@@ -106,6 +106,9 @@ mutants! {
     the_marker_is_forgotten: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
         seen.primary_down_since = None;
     }),
+    files_hold_their_copies: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
+        values(seen, |server| server.rewriting = false);
+    }),
     the_primary_was_never_ahead: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
         seen.primary_offset = Some(Offset(0));
     }),

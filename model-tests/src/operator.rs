@@ -175,6 +175,7 @@ impl World {
             Verb::RecordPrimary { record, serves } => {
                 let written = self.write_api(o, |api| record_primary(api, record));
                 if written.is_ok() {
+                    invariants::file::holds_the_copy(self, seen, &record, effect.reason)?;
                     self.leads_again(record.pod_uid);
                 }
                 if written.is_ok() && serves == Some(Order::Failover) {

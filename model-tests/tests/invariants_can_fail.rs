@@ -226,6 +226,35 @@ fn s5_sees_a_better_copy_passed_over() {
 }
 
 #[test]
+fn s5_sees_a_primary_recorded_whose_file_lacks_its_copy() {
+    let mut world = World::new(2, Disk::Aof, Profile::Durable);
+    settle(&mut world, step, None).expect("comes to rest");
+    world.process(1).expect("runs").rewrites = Some(world.now);
+    world.apply(Action::Look(0), step).expect("looks");
+    let mut seen = world.observe(0).expect("an observation");
+    let before = seen.record.expect("a record");
+    let next = Record {
+        epoch: before.epoch.next(),
+        pod: Ordinal(1),
+        pod_uid: world.pods[1].uid,
+        ..before
+    };
+    let holds =
+        |seen: &Observation, record, reason| file::holds_the_copy(&world, seen, record, reason);
+    assert_eq!(
+        name(holds(&seen, &next, Reason::PrimaryDied)),
+        "S5 the file of who leads holds its copy"
+    );
+    assert!(holds(&seen, &next, Reason::PromotedByOrder).is_ok());
+    assert!(holds(&seen, &before, Reason::HistoryRecorded).is_ok());
+    seen.primary_down_since = Some(Tick(world.now.0.saturating_sub(60_000)));
+    assert!(
+        holds(&seen, &next, Reason::PrimaryDied).is_ok(),
+        "the minute passed"
+    );
+}
+
+#[test]
 fn s5_sees_a_write_that_is_gone_and_was_not_given_up() {
     let mut world = at_rest();
     assert!(nothing_owed_is_missing(&world).is_ok());

@@ -103,8 +103,8 @@ pub struct ServerFacts {
     pub has_replica: bool,
     /// Its directives.
     pub directives: Directives,
-    /// Whether it writes its append-only file anew. After a full copy the file is that of before the copy until this is done: a
-    /// process that is killed meanwhile has the older data again (8.0.1, measured).
+    /// Whether it writes its append-only file anew after it was copied in full. Until this is done the file is that of before
+    /// the copy: a process that is killed meanwhile has the older data again (8.0.1, measured).
     pub rewriting: bool,
     /// The first number of its version (`valkey_version`); 0 if it gives none.
     pub major: u8,

@@ -9,7 +9,7 @@ use crate::render::NOBODY;
 
 /// What a server says of itself. `pod_uid` is the pod whose address answered, `port` the port it answered on,
 /// `run_since` when this process answered first; `addresses` tells which pod has an address now. Whether its directives were
-/// set is nothing that it says.
+/// set is nothing that it says, and of a file that is written anew it says not why ([`super::file_lacks_copy`]).
 pub fn server_facts(
     info: &Info,
     run_since: Tick,

@@ -15,11 +15,22 @@ use super::metadata::applied_hash_of;
 const NOTES: &str = "/metadata/annotations";
 const TEMPLATE: &str = "/spec/template";
 
+/// Fields of the spec that say nothing of a single pod: another value of theirs changes no StatefulSet but for `replicas`.
+const OF_NO_POD: [&str; 5] = [
+    "autoReshard",
+    "backup",
+    "networkPolicy",
+    "podDisruptionBudget",
+    "replicas",
+];
+
 /// Digest of all that a person asked for and that a pod template may depend on.
 pub fn asked_for(owner: &Owner<'_>, spec: &ValkeyClusterSpec) -> String {
     let mut asked = serde_json::to_value(spec).unwrap_or_default();
     if let Some(asked) = asked.as_object_mut() {
-        asked.remove("replicas");
+        for field in OF_NO_POD {
+            asked.remove(field);
+        }
         let config = spec
             .config
             .iter()

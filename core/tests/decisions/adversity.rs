@@ -186,15 +186,7 @@ fn a_replica_of_a_replica_is_no_witness() {
 
 #[test]
 fn a_pod_that_is_gone_needs_links_that_are_down_for_20_seconds() {
-    let mut s = healthy(cache());
-    s.object(0, |o| o.uid = PodUid(40));
-    s.serve(
-        0,
-        ServerFacts {
-            pod_uid: PodUid(40),
-            ..booted(0)
-        },
-    );
+    let mut s = primary_pod_replaced(cache());
     s.unlink(1, 0);
     s.unlink(2, 0);
     s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));

@@ -186,15 +186,7 @@ fn a_durable_primary_that_was_ahead_may_come_back_within_a_bound() {
 
 #[test]
 fn a_pod_that_is_gone_needs_20_seconds_of_lost_links_without_the_servers_own_word() {
-    let mut s = healthy(cache());
-    s.object(0, |o| o.uid = PodUid(40));
-    s.serve(
-        0,
-        ServerFacts {
-            pod_uid: PodUid(40),
-            ..booted(0)
-        },
-    );
+    let mut s = primary_pod_replaced(cache());
     s.unlink(1, 20);
     s.unlink(2, 20);
     s.seen.primary_down_since = Some(Tick(NOW.0 - 19_000));
@@ -209,15 +201,7 @@ fn a_pod_that_is_gone_after_closing_its_connections_is_replaced_at_once() {
     s.seen.pods[0].object = Known::Absent;
     s.seen.pods[0].server = Known::Absent;
     s.seen.pods[0].reach = None;
-    s.former(Reachability {
-        pod_uid: PodUid(0),
-        kept: Kept::Closed {
-            at: Tick(NOW.0 - 30),
-        },
-        fresh: Fresh::Refused {
-            at: Tick(NOW.0 - 10),
-        },
-    });
+    s.former(closed(PodUid(0), 30, 10));
     s.unlink(1, 0);
     s.unlink(2, 0);
     assert!(promoted(&s.decide()).is_some());

@@ -24,15 +24,7 @@ fn replaced(spec: SpecFacts, keys: u32) -> Situation {
         );
     }
     s.seen.primary_down_since = Some(Tick(NOW.0 - 3_000));
-    s.former(Reachability {
-        pod_uid: PodUid(0),
-        kept: Kept::Closed {
-            at: Tick(NOW.0 - 3_000),
-        },
-        fresh: Fresh::Refused {
-            at: Tick(NOW.0 - 2_900),
-        },
-    });
+    s.former(closed(PodUid(0), 3_000, 2_900));
     s
 }
 

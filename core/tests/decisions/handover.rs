@@ -440,15 +440,7 @@ fn answers_from_before_a_deleted_primary_closed_its_connection_do_not_count() {
     s.seen.pods[0].object = Known::Absent;
     s.seen.pods[0].server = Known::Absent;
     s.seen.pods[0].reach = None;
-    s.former(Reachability {
-        pod_uid: PodUid(0),
-        kept: Kept::Closed {
-            at: Tick(NOW.0 - 30),
-        },
-        fresh: Fresh::Refused {
-            at: Tick(NOW.0 - 10),
-        },
-    });
+    s.former(closed(PodUid(0), 30, 10));
     for pod in [1, 2] {
         s.serve(pod, booted(pod));
         if let Known::Seen(answer) = &mut s.seen.pods[usize::from(pod)].server {

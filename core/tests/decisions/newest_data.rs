@@ -35,15 +35,7 @@ fn a_durable_primary_that_came_back_in_a_new_pod_on_its_claim_leads_too() {
     let mut s = returned_to_a_new_operator();
     s.object(0, |o| o.uid = PodUid(40));
     s.server(0, |v| v.pod_uid = PodUid(40));
-    s.former(Reachability {
-        pod_uid: PodUid(0),
-        kept: Kept::Closed {
-            at: Tick(NOW.0 - 30),
-        },
-        fresh: Fresh::Refused {
-            at: Tick(NOW.0 - 10),
-        },
-    });
+    s.former(closed(PodUid(0), 30, 10));
     let d = s.decide();
     assert_eq!(promoted(&d), Some(Ordinal(0)), "{d:#?}");
     s.seen.pods[0].claim = Known::seen(
@@ -92,6 +84,63 @@ fn a_durable_primary_that_came_back_leads_although_the_copies_had_everything_whe
     assert_eq!(promoted(&d), Some(Ordinal(1)), "it came back empty: {d:#?}");
 }
 
+/// A Durable cluster whose primary was killed, and whose copies wait for their files.
+fn copies_without_files() -> Situation {
+    let mut s = healthy(durable());
+    s.kill(0);
+    for n in 1..3 {
+        s.unlink(n, 0);
+        s.server(n, |server| server.rewriting = true);
+    }
+    s
+}
+
+#[test]
+fn a_copy_whose_file_lacks_it_leads_once_the_file_is_written() {
+    let mut s = copies_without_files();
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::WaitingForFile), "{d:#?}");
+    s.server(2, |server| server.rewriting = false);
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(2)), "its file is whole");
+    // Data goes before files.
+    s.server(1, |server| server.offset = Offset(server.offset.0 + 10));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert!(waits_for(&d, Reason::WaitingForFile), "{d:#?}");
+}
+
+#[test]
+fn a_copy_whose_file_lacks_it_is_not_waited_for_without_end() {
+    let mut s = copies_without_files();
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 59_000));
+    let d = s.decide();
+    assert_eq!(promoted(&d), None, "{d:#?}");
+    assert_eq!(d.wake, Some(Tick(NOW.0 + 1_000)));
+    s.seen.primary_down_since = Some(Tick(NOW.0 - 60_000));
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
+#[test]
+fn a_primary_that_came_back_with_its_file_leads_before_copies_whose_files_lack_them() {
+    let mut s = returned_to_a_new_operator();
+    for n in 1..3 {
+        s.server(n, |server| server.rewriting = true);
+    }
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(0)));
+}
+
+#[test]
+fn a_cache_does_not_wait_for_files() {
+    let mut s = healthy(cache());
+    s.kill(0);
+    for n in 1..3 {
+        s.unlink(n, 0);
+        s.server(n, |server| server.rewriting = true);
+    }
+    assert_eq!(promoted(&s.decide()), Some(Ordinal(1)));
+}
+
 #[test]
 fn a_synced_server_that_was_not_opened_yet_is_not_passed_over() {
     let mut s = healthy(cache());
@@ -130,15 +179,7 @@ fn of_equal_copies_one_that_is_about_to_go_does_not_lead() {
 
 #[test]
 fn servers_that_ended_do_not_stand_against_a_witness_of_a_gone_primary() {
-    let mut s = healthy(cache());
-    s.object(0, |o| o.uid = PodUid(40));
-    s.serve(
-        0,
-        ServerFacts {
-            pod_uid: PodUid(40),
-            ..booted(0)
-        },
-    );
+    let mut s = primary_pod_replaced(cache());
     s.spec.pods = 4;
     let fourth = s.seen.pods[2];
     s.seen.pods.push(fourth);

@@ -315,15 +315,7 @@ fn what_was_seen_before_all_witnesses_started_counts_no_more() {
 
 #[test]
 fn of_a_primary_that_is_gone_nobody_may_be_fed_when_its_successor_is_promoted() {
-    let mut s = healthy(cache());
-    s.object(0, |o| o.uid = PodUid(40));
-    s.serve(
-        0,
-        ServerFacts {
-            pod_uid: PodUid(40),
-            ..booted(0)
-        },
-    );
+    let mut s = primary_pod_replaced(cache());
     for n in [1, 2] {
         s.unlink(n, 20);
     }
@@ -573,15 +565,7 @@ fn the_end_of_a_promotion_on_silence_does_not_wait_for_the_silent_one() {
 
 #[test]
 fn of_a_primary_whose_pod_is_gone_every_replica_that_may_have_a_link_is_asked() {
-    let mut s = healthy(cache());
-    s.object(0, |o| o.uid = PodUid(40));
-    s.serve(
-        0,
-        ServerFacts {
-            pod_uid: PodUid(40),
-            ..booted(0)
-        },
-    );
+    let mut s = primary_pod_replaced(cache());
     s.unlink(1, 20);
     s.silence(2, 30_000);
     s.seen.primary_down_since = Some(Tick(NOW.0 - 20_000));

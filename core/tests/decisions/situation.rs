@@ -274,6 +274,33 @@ impl Situation {
     }
 }
 
+/// A cluster that was well until its primary's pod, 0, became another one with uid 40, whose server waits behind the fence.
+pub fn primary_pod_replaced(spec: SpecFacts) -> Situation {
+    let mut s = healthy(spec);
+    s.object(0, |o| o.uid = PodUid(40));
+    s.serve(
+        0,
+        ServerFacts {
+            pod_uid: PodUid(40),
+            ..booted(0)
+        },
+    );
+    s
+}
+
+/// A pod whose connection was closed and then refused, so many milliseconds ago.
+pub const fn closed(pod_uid: PodUid, closed: u64, refused: u64) -> Reachability {
+    Reachability {
+        pod_uid,
+        kept: Kept::Closed {
+            at: Tick(NOW.0 - closed),
+        },
+        fresh: Fresh::Refused {
+            at: Tick(NOW.0 - refused),
+        },
+    }
+}
+
 /// The pod that a decision promotes, if it promotes one.
 pub fn promoted(decision: &Decision) -> Option<Ordinal> {
     decision.effects.iter().find_map(|e| match e.verb {

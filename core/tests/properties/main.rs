@@ -10,6 +10,7 @@
     clippy::unwrap_used
 )]
 
+mod damage;
 mod shapes;
 mod shift;
 
@@ -21,7 +22,8 @@ use wellcake_core::reasons::Reason;
 use wellcake_core::{exec, limits, status, step};
 use wellcake_crds::v1beta1::Topology;
 
-use shapes::{Case, NOW, any_case, arbitrary, converged, silent};
+use damage::{any_case, converged, silent};
+use shapes::{Case, NOW, arbitrary};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -401,7 +403,7 @@ fn a_decision_on_a_hundred_pods_takes_milliseconds() {
     use proptest::test_runner::TestRunner;
     let mut runner = TestRunner::deterministic();
     for _ in 0..50 {
-        let mut case = shapes::damaged()
+        let mut case = damage::damaged()
             .new_tree(&mut runner)
             .expect("a case")
             .current();

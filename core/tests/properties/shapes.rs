@@ -1,4 +1,4 @@
-//! Observations of any shape: wholly arbitrary ones, and damaged ones of a cluster that was well.
+//! Observations of any shape.
 //!
 //! Identities come from small sets, so that equal ones meet; ages lie on both sides of every threshold.
 
@@ -20,7 +20,7 @@ pub struct Case {
 }
 
 /// A moment before (rarely after) the decision.
-fn tick() -> impl Strategy<Value = Tick> + Clone {
+pub fn tick() -> impl Strategy<Value = Tick> + Clone {
     prop_oneof![
         6 => (0u64..1_500).prop_map(|age| Tick(NOW.0 - age)),
         3 => (1_500u64..70_000).prop_map(|age| Tick(NOW.0 - age)),
@@ -28,7 +28,7 @@ fn tick() -> impl Strategy<Value = Tick> + Clone {
     ]
 }
 
-fn known<T: Copy + std::fmt::Debug + 'static>(
+pub fn known<T: Copy + std::fmt::Debug + 'static>(
     value: impl Strategy<Value = T> + Clone + 'static,
 ) -> impl Strategy<Value = Known<T>> {
     let seen = (tick(), value)
@@ -49,7 +49,7 @@ fn replid() -> impl Strategy<Value = Replid> + Clone {
     ]
 }
 
-fn offset() -> impl Strategy<Value = Offset> + Clone {
+pub fn offset() -> impl Strategy<Value = Offset> + Clone {
     prop_oneof![
         1 => Just(Offset(0)),
         1 => Just(Offset(1)),
@@ -91,7 +91,7 @@ fn pod_uid(ordinal: u8) -> impl Strategy<Value = PodUid> + Clone {
     prop_oneof![8 => Just(PodUid(own)), 2 => Just(PodUid(own + 40)), 1 => (0u16..5).prop_map(PodUid)]
 }
 
-fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
+pub fn server(ordinal: u8) -> impl Strategy<Value = ServerFacts> + Clone {
     let identity = (
         pod_uid(ordinal),
         (0u16..200, 0u64..3_000),
@@ -157,7 +157,7 @@ fn directives() -> impl Strategy<Value = Directives> + Clone {
     ]
 }
 
-fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
+pub fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
     let container = prop_oneof![
         1 => Just(Container::Waiting),
         4 => any::<u16>().prop_map(|restarts| Container::Running { restarts }),
@@ -198,7 +198,7 @@ fn object(ordinal: u8) -> impl Strategy<Value = PodObject> + Clone {
     )
 }
 
-fn claim(ordinal: u8) -> impl Strategy<Value = ClaimFacts> + Clone {
+pub fn claim(ordinal: u8) -> impl Strategy<Value = ClaimFacts> + Clone {
     let own = u16::from(ordinal);
     let uid = prop_oneof![5 => Just(ClaimUid(own)), 1 => Just(ClaimUid(own + 40))];
     let volume = prop_oneof![
@@ -213,7 +213,7 @@ fn claim(ordinal: u8) -> impl Strategy<Value = ClaimFacts> + Clone {
     })
 }
 
-fn reach(ordinal: u8) -> impl Strategy<Value = Reachability> + Clone {
+pub fn reach(ordinal: u8) -> impl Strategy<Value = Reachability> + Clone {
     let kept = prop_oneof![
         Just(Kept::Never),
         Just(Kept::Up),
@@ -251,7 +251,7 @@ fn pod(ordinal: u8) -> impl Strategy<Value = PodFacts> {
         })
 }
 
-fn spec() -> impl Strategy<Value = SpecFacts> {
+pub fn spec() -> impl Strategy<Value = SpecFacts> {
     let shape = (
         prop_oneof![12 => Just(Topology::Replication), 1 => Just(Topology::Standalone), 1 => Just(Topology::Cluster)],
         prop_oneof![Just(Profile::Cache), Just(Profile::Durable)],
@@ -314,7 +314,7 @@ fn spec() -> impl Strategy<Value = SpecFacts> {
     )
 }
 
-fn record() -> impl Strategy<Value = Record> {
+pub fn record() -> impl Strategy<Value = Record> {
     (
         prop_oneof![1u32..4, any::<u32>()],
         0u8..4,
@@ -347,7 +347,7 @@ fn served() -> impl Strategy<Value = Served> + Clone {
     })
 }
 
-fn objects() -> impl Strategy<Value = ObjectFacts> {
+pub fn objects() -> impl Strategy<Value = ObjectFacts> {
     let state = prop_oneof![
         12 => Just(ObjectState::Matches),
         1 => Just(ObjectState::Differs),
@@ -389,7 +389,7 @@ fn objects() -> impl Strategy<Value = ObjectFacts> {
         })
 }
 
-fn hints() -> impl Strategy<Value = Hints> {
+pub fn hints() -> impl Strategy<Value = Hints> {
     let backoff =
         || (option::of(tick()), any::<u8>()).prop_map(|(at, failures)| Backoff { at, failures });
     let handover = option::of(tick());
@@ -441,255 +441,4 @@ pub fn arbitrary() -> impl Strategy<Value = Case> {
                 rival: false,
             },
         })
-}
-
-/// A cluster in which all is as the spec asks, whoever leads.
-pub fn converged() -> impl Strategy<Value = Case> {
-    (
-        1u8..7,
-        any::<prop::sample::Index>(),
-        any::<bool>(),
-        1_000u64..10_000,
-        vec(0u64..1_500, 6),
-    )
-        .prop_map(|(pods, leader, durable, offset, ages)| {
-            let leader = u8::try_from(leader.index(usize::from(pods))).unwrap_or(0);
-            steady(pods, Ordinal(leader), durable, Offset(offset), &ages)
-        })
-}
-
-fn steady(pods: u8, leader: Ordinal, durable: bool, offset: Offset, ages: &[u64]) -> Case {
-    let spec = SpecFacts {
-        generation: 1,
-        topology: Topology::Replication,
-        profile: if durable {
-            Profile::Durable
-        } else {
-            Profile::Cache
-        },
-        pods,
-        persistence: Persistence {
-            aof: durable,
-            rdb: durable,
-            claims: true,
-            saves_at_end: durable,
-        },
-        needs_replica: durable,
-        replica_lag: 10,
-        image_major: Some(8),
-        unserved: None,
-        promote: None,
-        failover: None,
-        hibernate: false,
-        adopt: false,
-        foreign_finalizer: false,
-        rotation_asked: false,
-        deleting: false,
-    };
-    let mut objects = ObjectFacts::unknown(NOW);
-    for object in Object::ALL {
-        objects.set(object, Known::seen(NOW, ObjectState::Matches));
-    }
-    objects.client_route = Some(leader);
-    objects.primary_route = Some(leader);
-    objects.replicas_applied = pods;
-    objects.password = Known::seen(NOW, PasswordSource::Usable);
-    let record = Record {
-        epoch: Epoch(1),
-        pod: leader,
-        pod_uid: PodUid(u16::from(leader.0)),
-        claim_uid: Some(ClaimUid(u16::from(leader.0))),
-        replid: Some(Replid(1)),
-        continues: None,
-        served: None,
-        planned: false,
-    };
-    let at = |n: u8| Tick(NOW.0 - ages.get(usize::from(n)).copied().unwrap_or(0));
-    Case {
-        spec,
-        hints: Hints::default(),
-        seen: Observation {
-            record: Some(record),
-            kept_record: Some(record),
-            primary_down_since: None,
-            primary_offset: Some(offset),
-            objects,
-            pods: (0..pods)
-                .map(|n| steady_pod(n, leader, offset, at(n), durable && pods > 1))
-                .collect(),
-            former: Default::default(),
-            rival: false,
-        },
-    }
-}
-
-fn steady_pod(n: u8, leader: Ordinal, offset: Offset, at: Tick, needs_replica: bool) -> PodFacts {
-    let leads = n == leader.0;
-    let uid = PodUid(u16::from(n));
-    PodFacts {
-        object: Known::seen(
-            at,
-            PodObject {
-                uid,
-                terminating: false,
-                container: Container::Running { restarts: 0 },
-                label: if leads {
-                    RoleLabel::Primary
-                } else {
-                    RoleLabel::Replica
-                },
-                node_out_of_service: false,
-                revision: Revision::Current,
-                trouble: None,
-            },
-        ),
-        claim: Known::seen(
-            at,
-            ClaimFacts {
-                uid: ClaimUid(u16::from(n)),
-                volume: Volume::Enough,
-                younger_than_cluster: true,
-            },
-        ),
-        server: Known::seen(
-            at,
-            ServerFacts {
-                pod_uid: uid,
-                run: RunId(u16::from(n)),
-                run_since: Tick(NOW.0 - 1_000_000),
-                port: Port::Client,
-                role: if leads {
-                    Role::Primary
-                } else {
-                    Role::Replica {
-                        upstream: Upstream::Pod(leader),
-                        link: Link::Up,
-                        syncing: false,
-                    }
-                },
-                replid: Replid(1),
-                replid2: None,
-                replid2_until: Offset(0),
-                offset,
-                loading: false,
-                keys: 10,
-                uptime: 1_000,
-                needs_replica: leads && needs_replica,
-                has_replica: leads && needs_replica,
-                directives: Directives::Set,
-                rewriting: false,
-                major: 8,
-                unfenced: false,
-                other_users: false,
-            },
-        ),
-        reach: Some(Reachability {
-            pod_uid: uid,
-            kept: Kept::Up,
-            fresh: Fresh::NotTried,
-        }),
-        login: Login::Fine,
-    }
-}
-
-/// A cluster that was well, with parts of it replaced by arbitrary ones.
-pub fn damaged() -> impl Strategy<Value = Case> {
-    let damage = |n: u8| {
-        (
-            option::weighted(0.3, known(object(n).boxed())),
-            option::weighted(0.1, known(claim(n).boxed())),
-            option::weighted(0.6, known(server(n).boxed())),
-            option::weighted(0.3, option::of(reach(n))),
-        )
-    };
-    let damages = (0..6).map(damage).collect::<Vec<_>>();
-    let around = (
-        option::weighted(0.3, spec()),
-        option::weighted(0.3, option::of(record())),
-        option::of(tick()),
-        option::of(offset()),
-        option::weighted(0.1, objects()),
-        hints(),
-    );
-    (converged(), damages, around).prop_map(|(mut case, damages, around)| {
-        for (pod, (object, claim, server, reach)) in case.seen.pods.iter_mut().zip(damages) {
-            pod.object = object.unwrap_or(pod.object);
-            pod.claim = claim.unwrap_or(pod.claim);
-            pod.server = server.unwrap_or(pod.server);
-            pod.reach = reach.unwrap_or(pod.reach);
-        }
-        let (spec, record, down, offset, objects, hints) = around;
-        case.spec = spec.unwrap_or(case.spec);
-        case.seen.record = record.unwrap_or(case.seen.record);
-        case.seen.primary_down_since = down;
-        case.seen.primary_offset = offset;
-        case.seen.objects = objects.unwrap_or(case.seen.objects);
-        case.hints = hints;
-        case
-    })
-}
-
-/// A cluster that was well and whose primary is silent, with at most one other pod replaced by an arbitrary one.
-pub fn silent() -> impl Strategy<Value = Case> {
-    let asked = (
-        2_500u64..40_000,
-        0u64..6_000,
-        15_000u64..70_000,
-        any::<bool>(),
-    );
-    let links = vec(prop_oneof![0u32..20, 10u32..40], 6);
-    let damage = (0u8..6)
-        .prop_flat_map(|n| (Just(n), known(object(n).boxed()), known(server(n).boxed())).boxed());
-    (converged(), asked, links, option::weighted(0.5, damage)).prop_map(
-        |(mut case, (since, tried, down, refused), links, damage)| {
-            for (pod, seconds) in case.seen.pods.iter_mut().zip(links) {
-                silence(pod, Tick(NOW.0 - since), Tick(NOW.0 - tried), refused);
-                unlink(pod, seconds);
-            }
-            case.seen.primary_down_since = Some(Tick(NOW.0 - down));
-            let damaged = damage.and_then(|(n, object, server)| {
-                let pod = case.seen.pods.get_mut(usize::from(n))?;
-                Some((pod, object, server))
-            });
-            if let Some((pod, object, server)) = damaged {
-                (pod.object, pod.server) = (object, server);
-            }
-            case
-        },
-    )
-}
-
-fn silence(pod: &mut PodFacts, since: Tick, at: Tick, refused: bool) {
-    let Known::Seen(mut last) = pod.server else {
-        return;
-    };
-    if last.value.role != Role::Primary {
-        return;
-    }
-    last.at = Tick(since.0.min(last.at.0));
-    pod.server = Known::Maybe {
-        since,
-        last: Some(last),
-    };
-    if let Some(reach) = &mut pod.reach {
-        reach.kept = Kept::TimedOut { at: since };
-        reach.fresh = if refused {
-            Fresh::Refused { at }
-        } else {
-            Fresh::TimedOut { at }
-        };
-    }
-}
-
-fn unlink(pod: &mut PodFacts, seconds: u32) {
-    if let Known::Seen(answer) = &mut pod.server
-        && let Role::Replica { link, .. } = &mut answer.value.role
-    {
-        *link = Link::Down { seconds };
-    }
-}
-
-/// All kinds.
-pub fn any_case() -> impl Strategy<Value = Case> {
-    prop_oneof![1 => arbitrary().boxed(), 3 => damaged().boxed(), 1 => silent().boxed()]
 }

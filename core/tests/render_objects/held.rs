@@ -39,6 +39,18 @@ fn a_template_that_nobody_asked_for_waits_and_keeps_everything_else_going() {
 }
 
 #[test]
+fn what_no_pod_depends_on_changes_no_stateful_set() {
+    let before = must(Object::StatefulSet, json!({}));
+    for other in [
+        json!({ "backup": { "schedule": "0 3 * * *" } }),
+        json!({ "podDisruptionBudget": { "maxUnavailable": 2 } }),
+        json!({ "networkPolicy": { "enabled": true } }),
+    ] {
+        assert_eq!(must(Object::StatefulSet, other), before);
+    }
+}
+
+#[test]
 fn it_comes_with_the_next_change_of_what_pods_are_made_from_or_a_restart() {
     let live = by_another_version(json!({}));
     for asked in [

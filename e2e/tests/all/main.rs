@@ -19,5 +19,6 @@ mod replicas;
 mod scaling;
 mod sequences;
 mod steady;
+mod told;
 mod upgrades;
 mod volumes;

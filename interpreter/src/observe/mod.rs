@@ -374,6 +374,7 @@ impl View {
             upstream,
             &mut self.interner,
         );
+        value.rewriting = answer.lacks_copy;
         value.directives = self.directives_of(snapshot);
         let stamped = Stamped {
             at: answer.at,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use wellcake_core::facts::{Fresh, Kept, Login, Tick};
-use wellcake_core::parse::{Info, InfoRole};
+use wellcake_core::parse::{Info, InfoRole, file_lacks_copy};
 
 use super::connection::{Connection, Failure, Fence, Reached, connect};
 use super::pace::Pace;
@@ -34,6 +34,8 @@ pub struct Answer {
     pub at: Tick,
     /// When this process answered first.
     pub run_since: Tick,
+    /// Whether its append-only file lacks the copy that it was given, see [`file_lacks_copy`].
+    pub lacks_copy: bool,
     /// What it says.
     pub info: Arc<Info>,
 }
@@ -150,12 +152,14 @@ impl Server {
                         .as_ref()
                         .is_some_and(|answer| is_alike(&answer.info, &info));
                 let known = state.answer.as_ref();
-                let run_since = known
-                    .filter(|answer| answer.info.run_id == info.run_id)
-                    .map_or(now, |answer| answer.run_since);
+                let known = known.filter(|answer| answer.info.run_id == info.run_id);
+                let run_since = known.map_or(now, |answer| answer.run_since);
+                let before = known.map(|answer| (answer.info.as_ref(), answer.lacks_copy));
+                let lacks_copy = file_lacks_copy(&info, before);
                 state.answer = Some(Answer {
                     at: now,
                     run_since,
+                    lacks_copy,
                     info,
                 });
                 state.failing_since = None;
@@ -282,6 +286,7 @@ fn is_alike(one: &Info, other: &Info) -> bool {
             info.good_replicas.is_some(),
             info.has_replica(),
             info.unfenced,
+            info.rewriting,
             // What the core waits for in whole seconds of uptime is short.
             info.uptime_seconds.min(10),
         )
