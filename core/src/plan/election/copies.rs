@@ -61,7 +61,6 @@ pub fn best(
         return Verdict::Refuse(Reason::HistoriesDiffer, Some(ahead.ordinal));
     }
     newer_data_of_primary(spec, seen, record, (best, reach), now)
-        .or_else(|| missing_in_file(spec, seen, best, now))
         .unwrap_or(Verdict::Leads(best.ordinal, why))
 }
 
@@ -161,32 +160,10 @@ fn newer_data_of_primary(
     if !ahead && !lacks_all {
         return None;
     }
-    let bound = return_bound(seen, now);
+    let bound = super::return_bound(seen, now);
     if now < bound {
         let pod = Some(truth.pod);
         return Some(Verdict::Wait(Reason::WaitingForNewerData, pod, Some(bound)));
     }
     lacks_all.then_some(Verdict::Refuse(Reason::OnlyOlderData, Some(best.ordinal)))
-}
-
-/// A Durable copy whose append-only file is that of before it was copied. Killed as a primary it would come back, and lead, with
-/// the older data: it waits until its file is written, within the time that the primary before has to come back.
-fn missing_in_file(
-    spec: &SpecFacts,
-    seen: &Observation,
-    best: &Voter,
-    now: Tick,
-) -> Option<Verdict> {
-    if spec.profile != Profile::Durable || !spec.persistence.aof || !best.server.rewriting {
-        return None;
-    }
-    let bound = return_bound(seen, now);
-    let pod = Some(best.ordinal);
-    (now < bound).then_some(Verdict::Wait(Reason::WaitingForFile, pod, Some(bound)))
-}
-
-/// Until when a primary that is down may come back before somebody else leads.
-fn return_bound(seen: &Observation, now: Tick) -> Tick {
-    let since = seen.primary_down_since.unwrap_or(now);
-    since.after(limits::RETURN_OF_DURABLE)
 }

@@ -14,6 +14,7 @@ mod restart;
 mod truth;
 
 use smallvec::SmallVec;
+use wellcake_crds::v1beta1::Profile;
 
 use crate::facts::{
     Epoch, OVERFLOW, Observation, Ordinal, Port, Record, Replid, Role, ServerFacts, SpecFacts, Tick,
@@ -118,10 +119,42 @@ pub fn next(
         return Verdict::Wait(Reason::WaitingForAnswers, late, Some(wake));
     }
     let voters = voters(spec, seen, now);
-    if voters.iter().any(Voter::holds_copy) {
-        return copies::best(spec, seen, record, &voters, why, now);
-    }
-    restart::holder(spec, seen, record, &voters, now)
+    let verdict = if voters.iter().any(Voter::holds_copy) {
+        copies::best(spec, seen, record, &voters, why, now)
+    } else {
+        restart::holder(spec, seen, record, &voters, now)
+    };
+    missing_in_file(spec, seen, &voters, verdict, now).unwrap_or(verdict)
+}
+
+/// Whether a Durable cluster is to be led by a server whose append-only file is that of before it was copied. Killed as a primary
+/// it would come back, and lead, with the older data: it waits until its file is written, within the time that the primary
+/// before has to come back.
+fn missing_in_file(
+    spec: &SpecFacts,
+    seen: &Observation,
+    voters: &Voters,
+    verdict: Verdict,
+    now: Tick,
+) -> Option<Verdict> {
+    let Verdict::Leads(pod, _) = verdict else {
+        return None;
+    };
+    let bound = return_bound(seen, now);
+    let matters = spec.profile == Profile::Durable && spec.persistence.aof;
+    let lacks = |voter: &Voter| voter.ordinal == pod && voter.server.rewriting;
+    let waits = matters && now < bound && voters.iter().any(lacks);
+    waits.then_some(Verdict::Wait(
+        Reason::WaitingForFile,
+        Some(pod),
+        Some(bound),
+    ))
+}
+
+/// Until when a primary that is down may come back before somebody else leads.
+fn return_bound(seen: &Observation, now: Tick) -> Tick {
+    let since = seen.primary_down_since.unwrap_or(now);
+    since.after(limits::RETURN_OF_DURABLE)
 }
 
 /// The pod of an order that counts: given for the epoch that is recorded, and for a pod that can lead.
