@@ -1,4 +1,4 @@
-//! Long runs with faults, each from a seed.
+//! What happens in random runs, and what must become of every run in the end.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,13 @@ use wellcake_core::effects::Decision;
 use wellcake_core::facts::Hints;
 use wellcake_core::reasons::Reason;
 use wellcake_core::status;
-use wellcake_crds::v1beta1::{Phase, Profile};
+use wellcake_crds::v1beta1::Phase;
 
 use crate::actions::{Action, summary};
+use crate::dive::{Dive, Start};
 use crate::invariants::{self, Violation};
 use crate::operator::Brain;
-use crate::world::{Disk, World};
+use crate::world::World;
 
 /// A source of numbers: xorshift64*.
 #[derive(Clone, Copy, Debug)]
@@ -31,13 +32,14 @@ impl Numbers {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound.max(1)
     }
 
-    fn index(&mut self, bound: usize) -> usize {
+    /// A place in a list of `bound`.
+    pub fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).unwrap_or(0)
     }
 }
 
 /// Kinds of faults and of people's wishes.
-const KINDS: u64 = 16;
+pub(crate) const KINDS: u64 = 16;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +59,7 @@ const NEEDS_PERSON: [Reason; 3] = [
 
 /// A world by its seed.
 pub fn world(seed: u64) -> World {
-    let mut numbers = Numbers::new(seed ^ 0xA5A5);
-    let pods = [3, 3, 3, 3, 2, 2, 1, 4][numbers.index(8)];
-    let disk = [Disk::None, Disk::None, Disk::Rdb, Disk::Aof][numbers.index(4)];
-    let profile = match disk {
-        Disk::None => Profile::Cache,
-        Disk::Rdb | Disk::Aof if numbers.below(4) == 0 => Profile::Cache,
-        Disk::Rdb | Disk::Aof => Profile::Durable,
-    };
-    World::new(pods, disk, profile)
+    Start::of(seed).world()
 }
 
 /// A run like [`run`] in a world that another operator made.
@@ -75,8 +69,9 @@ pub fn run_made_elsewhere(
     brain: Brain,
     trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    let mut world = world(seed).made_elsewhere();
-    walk(&mut world, seed, steps, brain, trace)
+    let mut dive = Dive::even(seed, steps);
+    dive.start.made_elsewhere = true;
+    dive.run(brain, trace)
 }
 
 /// A run: comes to life, suffers `steps` events, gets rid of its faults and must come to rest. `trace` gets a line for each
@@ -87,36 +82,11 @@ pub fn run(
     brain: Brain,
     trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    walk(&mut world(seed), seed, steps, brain, trace)
-}
-
-/// The same without words, with the milliseconds that the world lived.
-pub fn lived(seed: u64, steps: u32, brain: Brain) -> (Result<End, Violation>, u64) {
-    let mut world = world(seed);
-    let outcome = walk(&mut world, seed, steps, brain, None);
-    (outcome, world.age())
-}
-
-fn walk(
-    world: &mut World,
-    seed: u64,
-    steps: u32,
-    brain: Brain,
-    trace: Option<&mut String>,
-) -> Result<End, Violation> {
-    let mut numbers = Numbers::new(seed);
-    // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
-    let swarm = numbers.below(1 << KINDS);
-    let mut left = steps;
-    let next = |world: &World| {
-        left = left.checked_sub(1)?;
-        Some(pick(world, &mut numbers, swarm))
-    };
-    live(world, next, brain, trace)
+    Dive::even(seed, steps).run(brain, trace)
 }
 
 /// Comes to life, meets the events that `next` gives, gets rid of its faults and must come to rest.
-fn live(
+pub(crate) fn live(
     world: &mut World,
     mut next: impl FnMut(&World) -> Option<Action>,
     brain: Brain,
@@ -132,20 +102,7 @@ fn live(
 
 /// The events of a run, up to the one that breaks an invariant.
 pub fn events(seed: u64, steps: u32, brain: Brain) -> Vec<Action> {
-    let mut numbers = Numbers::new(seed);
-    let swarm = numbers.below(1 << KINDS);
-    let mut events = Vec::new();
-    let next = |world: &World| {
-        if events.len() as u64 >= u64::from(steps) {
-            return None;
-        }
-        let action = pick(world, &mut numbers, swarm);
-        events.push(action);
-        Some(action)
-    };
-    // What the run ends with is told by whoever replays the events.
-    let _ = live(&mut world(seed), next, brain, None);
-    events
+    Dive::even(seed, steps).events(brain)
 }
 
 /// A run with given events in the world of a seed. `trace` gets a line for each event when it is given.
@@ -155,30 +112,12 @@ pub fn replay(
     brain: Brain,
     trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    let mut rest = events.iter().copied();
-    live(&mut world(seed), |_| rest.next(), brain, trace)
+    Start::of(seed).replay(events, brain, trace)
 }
 
 /// The same run with its events and decisions in words.
 pub fn story(seed: u64, steps: u32, brain: Brain) -> String {
-    let mut trace = String::new();
-    let mut last = world(seed);
-    let end = walk(&mut last, seed, steps, brain, Some(&mut trace));
-    for (n, pod) in last.pods.iter().enumerate() {
-        let _ = writeln!(trace, "pod {n}: {pod:?}");
-    }
-    let _ = writeln!(trace, "{:?}\n{:?}", last.api, last.zombies);
-    let start = world(seed);
-    format!(
-        "seed {seed}: {} pods, {:?}, {:?}\n{trace}{}",
-        start.pods.len(),
-        start.disk,
-        start.spec.profile,
-        match end {
-            Ok(end) => format!("{end:?}"),
-            Err(violation) => violation.to_string(),
-        }
-    )
+    Dive::even(seed, steps).story(brain)
 }
 
 /// Lets something happen; `trace` gets a line for it when it is given.
@@ -200,7 +139,8 @@ pub(crate) fn perform(
     result
 }
 
-fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
+/// The next event of a run.
+pub(crate) fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
     let n = numbers.index(world.pods.len());
     let o = if numbers.below(8) == 0 {
         1

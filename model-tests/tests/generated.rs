@@ -1,5 +1,5 @@
-//! Pages that are made from the museum are what its pieces make of them. `GENERATE=1 cargo test -p wellcake-model-tests --test
-//! generated` writes them.
+//! Pages that are made from the museum are what its pieces make of them, and so are the test and the diagram of the shrunk example.
+//! `GENERATE=1 cargo test -p wellcake-model-tests --test generated` writes them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,6 +7,10 @@ use std::path::Path;
 
 use wellcake_model_tests::museum::page::{index, page};
 use wellcake_model_tests::museum::read;
+use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::shrink::rust_test::rust_test;
+use wellcake_model_tests::shrink::saved::Saved;
+use wellcake_model_tests::shrink::sequence::sequence;
 
 #[test]
 fn the_pages_of_incidents_are_what_the_museum_says() {
@@ -50,4 +54,32 @@ fn the_pages_of_incidents_are_what_the_museum_says() {
         stale.is_empty(),
         "docs/incidents: {stale:?} are stale; run `cargo xtask gen` and commit what it writes"
     );
+}
+
+/// The real decisions pass the test: it is compiled and run with all others.
+#[test]
+fn the_shrunk_example_breaks_what_it_says_and_its_test_and_diagram_are_made_from_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = fs::read_to_string(root.join("shrunk/example.jsonl")).expect("it can be read");
+    let saved = Saved::parse(&text).unwrap_or_else(|why| panic!("{why}"));
+    let wrong = saved.head.wrong.as_deref();
+    let mutant = MUTANTS.iter().find(|mutant| Some(mutant.name) == wrong);
+    let brain = mutant.expect("it is among the mutants").brain;
+    let violation = saved.replay(brain, None).expect_err("it breaks something");
+    assert_eq!(violation.invariant, saved.head.breaks);
+    let wanted = [
+        ("tests/shrunk_example.rs", rust_test(&saved)),
+        ("shrunk/example.mmd", sequence(&saved, brain)),
+    ];
+    for (name, text) in wanted {
+        let path = root.join(name);
+        if std::env::var("GENERATE").is_ok_and(|value| value == "1") {
+            fs::write(&path, &text).expect("the work tree can be written");
+        }
+        assert_eq!(
+            fs::read_to_string(&path).unwrap_or_default(),
+            text,
+            "{name} is stale; run `cargo xtask gen` and commit what it writes"
+        );
+    }
 }

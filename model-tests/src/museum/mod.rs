@@ -1,7 +1,7 @@
 //! Failures that other operators were reported for, as events in the simulated world. Each breaks a rule when a decision with
 //! the same fault meets it, and none when the real one does.
 //!
-//! A piece is a file of JSON lines: a [`Head`], then one [`Action`] a line, as `valkey-model shrink --save` writes them.
+//! A piece is a file of JSON lines: a [`Head`], then one [`Action`] a line, as `valkey-model shrink --out` writes them.
 
 pub mod faults;
 pub mod page;
@@ -109,29 +109,39 @@ pub enum PieceError {
     },
 }
 
+/// The events after the first line of a text, in a world of so many pods.
+pub(crate) fn events_of(text: &str, pods: u8) -> Result<Vec<Action>, PieceError> {
+    let read = |(at, text): (usize, &str)| {
+        let line = at + 1;
+        let not = "no event";
+        let event: Action =
+            serde_json::from_str(text).map_err(|why| PieceError::Line { line, not, why })?;
+        if event.is_possible(pods) {
+            Ok(event)
+        } else {
+            Err(PieceError::Impossible { line, event, pods })
+        }
+    };
+    text.lines().enumerate().skip(1).map(read).collect()
+}
+
 impl Piece {
     /// Reads a piece from its text; `name` is the name of its file without the extension.
     pub fn parse(name: &str, text: &str) -> Result<Self, PieceError> {
-        let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
-        let (_, first) = lines.next().ok_or(PieceError::Empty)?;
-        let wrong = |line, not| move |why| PieceError::Line { line, not, why };
+        let first = text.lines().next().ok_or(PieceError::Empty)?;
+        let no_head = |why| PieceError::Line {
+            line: 1,
+            not: "no head of a piece",
+            why,
+        };
         // A newer head may have other fields: its version is looked at first.
-        let version: Version =
-            serde_json::from_str(first).map_err(wrong(1, "no head of a piece"))?;
+        let version: Version = serde_json::from_str(first).map_err(no_head)?;
         if version.museum != SCHEMA {
             let schema = version.museum;
             return Err(PieceError::Schema { schema });
         }
-        let head: Head = serde_json::from_str(first).map_err(wrong(1, "no head of a piece"))?;
-        let mut events = Vec::new();
-        for (line, text) in lines {
-            let event: Action = serde_json::from_str(text).map_err(wrong(line, "no event"))?;
-            if !event.is_possible(head.pods.get()) {
-                let pods = head.pods.get();
-                return Err(PieceError::Impossible { line, event, pods });
-            }
-            events.push(event);
-        }
+        let head: Head = serde_json::from_str(first).map_err(no_head)?;
+        let events = events_of(text, head.pods.get())?;
         let name = name.to_owned();
         Ok(Self { name, head, events })
     }

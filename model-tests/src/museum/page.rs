@@ -128,7 +128,8 @@ fn cluster(piece: &Piece) -> String {
     format!("{pods}, profile {:?}, {kept}", head.profile)
 }
 
-fn decision_in_words(decision: &Decision) -> Vec<String> {
+/// What is decided, but for small steps.
+pub(crate) fn decision_in_words(decision: &Decision) -> Vec<String> {
     let deeds = decision.effects.iter().filter_map(deed);
     let waits = decision.waits.iter().map(|note| told("waits", *note));
     let refusals = decision.refusals.iter().map(|note| told("refuses", *note));
@@ -192,7 +193,7 @@ fn deed(effect: &Effect) -> Option<String> {
 }
 
 /// `None` for what goes on without faults and orders.
-fn in_words(event: Action) -> Option<String> {
+pub(crate) fn in_words(event: Action) -> Option<String> {
     Some(match event {
         Action::Watch(_)
         | Action::Poll { lost: false, .. }

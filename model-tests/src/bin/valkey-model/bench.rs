@@ -95,16 +95,16 @@ pub fn run(options: &Options) -> Result<u8> {
         Measure::new("explore_visited", "B/state", Some(32.0), false),
         Measure::new("explore_peak", "B/state", Some(96.0), false),
         Measure::new("explore_peak_with_rest", "B/state", Some(96.0), false),
-        Measure::new("fuzz_seeds_of_500_events", "1/h", Some(1_000_000.0), true),
-        Measure::new("fuzz_simulated_time", "x", Some(100_000.0), true),
+        Measure::new("dive_seeds_of_500_events", "1/h", Some(1_000_000.0), true),
+        Measure::new("dive_simulated_time", "x", Some(100_000.0), true),
     ];
     for _ in 0..options.runs {
         let bare = ask(&["explore", "--scope", SCOPE, "--json", "--no-rest"])?;
         let rest = ask(&["explore", "--scope", SCOPE, "--json"])?;
-        let fuzz = ask(&["fuzz", "--seeds", SEEDS, "--steps", STEPS, "--json"])?;
+        let dive = ask(&["dive", "--seeds", SEEDS, "--steps", STEPS, "--json"])?;
         let (simulated, seconds) = (
-            number(&fuzz, "simulated_seconds")?,
-            number(&fuzz, "seconds")?,
+            number(&dive, "simulated_seconds")?,
+            number(&dive, "seconds")?,
         );
         let values = [
             number(&bare, "states_per_second")?,
@@ -114,7 +114,7 @@ pub fn run(options: &Options) -> Result<u8> {
             number(&bare, "visited_bytes_per_state")?,
             number(&bare, "peak_bytes_per_state")?,
             number(&rest, "peak_bytes_per_state")?,
-            number(&fuzz, "seeds_per_hour")?,
+            number(&dive, "seeds_per_hour")?,
             simulated / seconds,
         ];
         for (measure, value) in measures.iter_mut().zip(values) {

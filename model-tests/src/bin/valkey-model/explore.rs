@@ -6,10 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow};
-use wellcake_core::step;
 use wellcake_model_tests::actions::Action;
-use wellcake_model_tests::mutants::MUTANTS;
-use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::search::scope::{Found, Scope, committed};
 use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search, story};
 
@@ -49,7 +46,7 @@ pub struct Options {
 
 pub fn run(options: &Options) -> Result<u8> {
     let mut found = GOOD;
-    let brain = brain(options)?;
+    let brain = super::brain(options.mutant.as_deref())?;
     for (name, path) in chosen(options.scope.as_deref())? {
         let scope = Scope::read(&path)?;
         let way = Way {
@@ -207,19 +204,9 @@ fn update(path: &Path, scope: &Scope, seen: &Seen) -> Result<()> {
     Ok(())
 }
 
-fn brain(options: &Options) -> Result<Brain> {
-    let Some(name) = &options.mutant else {
-        return Ok(step);
-    };
-    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
-    mutant
-        .map(|mutant| mutant.brain)
-        .with_context(|| format!("there is no mutant {name} in model-tests/src/mutants.rs"))
-}
-
 fn in_words(options: &Options, scope: &Scope, events: &[Action], rest: bool) -> Result<String> {
-    story(scope, events, brain(options)?, rest)
-        .map_err(|violation| anyhow!("the start breaks {violation}"))
+    let brain = super::brain(options.mutant.as_deref())?;
+    story(scope, events, brain, rest).map_err(|violation| anyhow!("the start breaks {violation}"))
 }
 
 /// Most memory that this process has had, in bytes.

@@ -3,15 +3,20 @@
 mod bench;
 mod crash_points;
 mod differential;
+mod dive;
 mod explain;
 mod explore;
-mod fuzz;
 mod replay;
+mod replay_run;
 mod shrink;
 
 use std::process::ExitCode;
 
+use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
+use wellcake_core::step;
+use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::operator::Brain;
 
 /// What went well.
 const GOOD: u8 = 0;
@@ -32,10 +37,14 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs with random faults, each from a seed.
+    /// Deep runs with random faults, each from a seed; then the faults end, and the cluster must come to rest.
     ///
-    /// Example: valkey-model fuzz --seeds 100000
-    Fuzz(fuzz::Options),
+    /// A run that breaks an invariant is named by its seed, which `valkey-model shrink` takes.
+    ///
+    /// Example: valkey-model dive --seeds 0..10000
+    ///
+    /// Example: valkey-model dive --seeds 1000000..2000000 --steps 500 --keep-going --json
+    Dive(dive::Options),
     /// Tries every order of events in a scope, nearest first.
     ///
     /// Example: valkey-model explore --scope kill-2
@@ -50,11 +59,18 @@ enum Command {
     Bench(bench::Options),
     /// Finds the few events with which the run of a seed breaks an invariant.
     ///
-    /// Example: valkey-model shrink 5443
+    /// Takes `--steps` and `--even` as `dive` does: with others, a seed stands for another run.
+    ///
+    /// Example: valkey-model shrink 5443 --out shrunk
+    ///
+    /// Example: valkey-model shrink 3 --mutant a_time_out_is_a_death --out shrunk
     Shrink(shrink::Options),
-    /// Decides again what an operator recorded with `--record`, and says where it would decide otherwise now.
+    /// Decides again what an operator recorded with `--record`, and says where it would decide otherwise now. Lets a run that
+    /// `shrink --out` wrote happen again.
     ///
     /// Example: valkey-model replay traces/shop_web.jsonl
+    ///
+    /// Example: valkey-model replay shrunk/seed_5443.jsonl
     Replay(replay::Options),
     /// Says what an operator saw, decided and did, in words.
     ///
@@ -74,9 +90,20 @@ fn threads(asked: Option<usize>) -> usize {
     }
 }
 
+/// The decision of this name that is wrong on purpose; the real one without a name.
+fn brain(mutant: Option<&str>) -> Result<Brain> {
+    let Some(name) = mutant else {
+        return Ok(step);
+    };
+    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+    mutant
+        .map(|mutant| mutant.brain)
+        .with_context(|| format!("there is no mutant {name} in model-tests/src/mutants.rs"))
+}
+
 fn main() -> ExitCode {
     let outcome = match Options::parse().command {
-        Command::Fuzz(options) => fuzz::run(&options),
+        Command::Dive(options) => dive::run(&options),
         Command::Explore(options) => explore::run(&options),
         Command::CrashPoints(options) => crash_points::run(&options),
         Command::Bench(options) => bench::run(&options),

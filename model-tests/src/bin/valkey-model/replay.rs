@@ -9,11 +9,11 @@ use anyhow::{Context, Result};
 use wellcake_model_tests::actions::summary;
 use wellcake_model_tests::recorded::{Trace, read};
 
-use super::{FOUND, GOOD};
+use super::{FOUND, GOOD, replay_run};
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// Traces.
+    /// Traces of operators, or runs that `shrink --out` wrote.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Prints one JSON object for each trace.
@@ -30,6 +30,10 @@ pub fn open(path: &Path) -> Result<Trace> {
 pub fn run(options: &Options) -> Result<u8> {
     let mut found = GOOD;
     for path in &options.files {
+        if let Some(code) = replay_run::replay(path, options.json)? {
+            found = found.max(code);
+            continue;
+        }
         let begun = Instant::now();
         let trace = open(path)?;
         if replay(path, &trace, options.json, begun)? > 0 {

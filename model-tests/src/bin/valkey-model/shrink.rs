@@ -1,76 +1,101 @@
 //! The few events that it takes.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use wellcake_core::step;
-use wellcake_model_tests::actions::Action;
-use wellcake_model_tests::random::{events, replay};
+use wellcake_model_tests::operator::Brain;
+use wellcake_model_tests::shrink::rust_test::rust_test;
+use wellcake_model_tests::shrink::saved::{Head, SCHEMA, Saved};
+use wellcake_model_tests::shrink::sequence::sequence;
 use wellcake_model_tests::shrink::shrink;
 
+use super::dive::Kind;
 use super::{FOUND, GOOD};
 
 #[derive(clap::Args)]
 pub struct Options {
     /// The seed.
-    seed: u64,
-    /// Events of the run.
-    #[arg(long, default_value_t = 300)]
-    steps: u32,
-    /// Writes the events as JSON lines to this file, from which `--events` reads them.
-    #[arg(long)]
-    save: Option<PathBuf>,
-    /// Takes the events from a file instead of the seed; the seed then only says which world it is.
-    #[arg(long)]
-    events: Option<PathBuf>,
+    #[arg(required_unless_present = "from")]
+    seed: Option<u64>,
+    #[command(flatten)]
+    kind: Kind,
+    /// Takes the run from a file that `--out` wrote, instead of a seed.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "steps", "even", "mutant"])]
+    from: Option<PathBuf>,
+    /// Lets a decision decide that is wrong on purpose (`model-tests/src/mutants.rs`).
+    #[arg(long, value_name = "NAME")]
+    mutant: Option<String>,
+    /// Writes the events that are left to this folder: as JSON lines that `valkey-model replay` reads, as a test in Rust and as a
+    /// sequence diagram in the language of Mermaid.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 pub fn run(options: &Options) -> Result<u8> {
-    let all = match &options.events {
-        Some(path) => read(path)?,
-        None => events(options.seed, options.steps, step),
-    };
-    let Some((few, violation)) = shrink(options.seed, &all, step) else {
-        println!("seed {}: no invariant breaks", options.seed);
+    let (all, brain) = whole(options)?;
+    let head = &all.head;
+    let Some((few, violation)) = shrink(head.start, &all.events, brain) else {
+        println!("seed {}: no invariant breaks", head.seed);
         return Ok(GOOD);
     };
-    println!("{violation}\n{} events of {}:\n", few.len(), all.len());
+    let left = Saved {
+        head: Head {
+            breaks: violation.invariant.to_owned(),
+            ..head.clone()
+        },
+        events: few,
+    };
+    println!(
+        "{violation}\n{} events of {}:\n",
+        left.events.len(),
+        all.events.len()
+    );
     let mut story = String::new();
-    let _ = replay(options.seed, &few, step, Some(&mut story));
-    print!("{story}");
-    println!("\n{}", as_test(options.seed, &few));
-    if let Some(path) = &options.save {
-        let lines: Result<Vec<String>, _> = few.iter().map(serde_json::to_string).collect();
-        std::fs::write(path, lines?.join("\n") + "\n")
-            .with_context(|| format!("cannot write {}", path.display()))?;
+    let _ = left.replay(brain, Some(&mut story));
+    println!("{story}");
+    match &options.out {
+        Some(folder) => write(folder, &left, brain)?,
+        None => println!("{}", rust_test(&left)),
     }
     Ok(FOUND)
 }
 
-fn read(path: &PathBuf) -> Result<Vec<Action>> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-    text.lines()
-        .enumerate()
-        .map(|(at, line)| {
-            serde_json::from_str(line)
-                .with_context(|| format!("{}: line {} is no event", path.display(), at + 1))
-        })
-        .collect()
+/// All events of the run, and who decides.
+fn whole(options: &Options) -> Result<(Saved, Brain)> {
+    if let Some(path) = &options.from {
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let saved = Saved::parse(&text).with_context(|| path.display().to_string())?;
+        let brain = super::brain(saved.head.wrong.as_deref())?;
+        return Ok((saved, brain));
+    }
+    let seed = options.seed.context("there is neither a seed nor a file")?;
+    let brain = super::brain(options.mutant.as_deref())?;
+    let dive = options.kind.dive(seed);
+    let head = Head {
+        run: SCHEMA,
+        seed,
+        start: dive.start,
+        breaks: String::new(),
+        wrong: options.mutant.clone(),
+    };
+    let events = dive.events(brain);
+    Ok((Saved { head, events }, brain))
 }
 
-/// A test that fails as long as these events break an invariant.
-fn as_test(seed: u64, events: &[Action]) -> String {
-    let mut text = format!(
-        "#[test]\nfn seed_{seed}() {{\n    use wellcake_model_tests::actions::Action::*;\n    let events = [\n"
-    );
-    for event in events {
-        let _ = writeln!(text, "        {event:?},");
+fn write(folder: &Path, left: &Saved, brain: Brain) -> Result<()> {
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let seed = left.head.seed;
+    let files = [
+        (format!("seed_{seed}.jsonl"), left.text()?),
+        (format!("seed_{seed}.rs"), rust_test(left)),
+        (format!("seed_{seed}.mmd"), sequence(left, brain)),
+    ];
+    for (name, text) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        println!("{}", path.display());
     }
-    let _ = write!(
-        text,
-        "    ];\n    let end = wellcake_model_tests::random::replay({seed}, &events, wellcake_core::step, None);\n    assert!(end.is_ok(), \"{{end:?}}\");\n}}"
-    );
-    text
+    Ok(())
 }

@@ -1,17 +1,25 @@
-//! From a run that breaks an invariant to the few events that it takes.
+//! From a run that breaks an invariant to the few events that it takes, and what is kept of them.
+//!
+//! * [`saved`]: a file that `valkey-model replay` reads;
+//! * [`rust_test`]: a test that fails as long as they break the invariant;
+//! * [`sequence`]: a sequence diagram.
+
+pub mod rust_test;
+pub mod saved;
+pub mod sequence;
 
 use crate::actions::Action;
+use crate::dive::Start;
 use crate::invariants::Violation;
 use crate::operator::Brain;
-use crate::random::replay;
 
-/// The shortest list of events found that breaks the same invariant in the world of the same seed, with what is seen then.
-/// `None` when `events` break nothing.
+/// The shortest list of events found that breaks the same invariant in the same world, with what is seen then. `None` when
+/// `events` break nothing.
 ///
 /// Leaves out ever smaller pieces as long as the rest still breaks it (delta debugging), so that in the end no single event
 /// can be left out.
-pub fn shrink(seed: u64, events: &[Action], brain: Brain) -> Option<(Vec<Action>, Violation)> {
-    let breaks = |events: &[Action]| replay(seed, events, brain, None).err();
+pub fn shrink(start: Start, events: &[Action], brain: Brain) -> Option<(Vec<Action>, Violation)> {
+    let breaks = |events: &[Action]| start.replay(events, brain, None).err();
     let mut violation = breaks(events)?;
     let mut kept = events.to_vec();
     let mut piece = kept.len().div_ceil(2).max(1);

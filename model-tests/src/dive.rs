@@ -1,0 +1,215 @@
+//! Deep random runs: everything about one follows from its seed.
+
+use std::fmt::Write as _;
+use std::num::NonZeroU8;
+
+use serde::{Deserialize, Serialize};
+use wellcake_crds::v1beta1::Profile;
+
+use crate::actions::Action;
+use crate::invariants::Violation;
+use crate::operator::Brain;
+use crate::random::{End, KINDS, Numbers, live, pick};
+use crate::rates::Rates;
+use crate::search::digest::{Names, digest};
+use crate::world::{Disk, World};
+
+/// Fewest events of a run whose length its seed chooses.
+const FEWEST: u64 = 500;
+/// Most events of such a run.
+const MOST: u64 = 5_000;
+/// One of so many worlds was made by another operator.
+const MADE_ELSEWHERE: u64 = 8;
+
+/// The world in which a run begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Start {
+    /// Pods of the cluster.
+    #[serde(deserialize_with = "some")]
+    pub pods: u8,
+    /// How data outlives a process.
+    pub disk: Disk,
+    /// Profile.
+    pub profile: Profile,
+    /// Whether another operator made it.
+    #[serde(default)]
+    pub made_elsewhere: bool,
+}
+
+/// A number of pods: there is no cluster of none.
+fn some<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u8, D::Error> {
+    NonZeroU8::deserialize(from).map(NonZeroU8::get)
+}
+
+impl Start {
+    /// The one of a seed.
+    pub fn of(seed: u64) -> Self {
+        let mut numbers = Numbers::new(seed ^ 0xA5A5);
+        let pods = [3, 3, 3, 3, 2, 2, 1, 4][numbers.index(8)];
+        let disk = [Disk::None, Disk::None, Disk::Rdb, Disk::Aof][numbers.index(4)];
+        let profile = match disk {
+            Disk::None => Profile::Cache,
+            Disk::Rdb | Disk::Aof if numbers.below(4) == 0 => Profile::Cache,
+            Disk::Rdb | Disk::Aof => Profile::Durable,
+        };
+        Self {
+            pods,
+            disk,
+            profile,
+            made_elsewhere: false,
+        }
+    }
+
+    /// The world.
+    pub fn world(self) -> World {
+        let world = World::new(self.pods, self.disk, self.profile);
+        if self.made_elsewhere {
+            world.made_elsewhere()
+        } else {
+            world
+        }
+    }
+
+    /// Comes to rest, meets these events, gets rid of its faults and must come to rest. `trace` gets a line for each event
+    /// when it is given.
+    pub fn replay(
+        self,
+        events: &[Action],
+        brain: Brain,
+        trace: Option<&mut String>,
+    ) -> Result<End, Violation> {
+        let mut rest = events.iter().copied();
+        live(&mut self.world(), |_| rest.next(), brain, trace)
+    }
+}
+
+/// A run before it begins.
+#[derive(Clone, Debug)]
+pub struct Dive {
+    /// Its seed.
+    pub seed: u64,
+    /// The world.
+    pub start: Start,
+    /// How many events.
+    pub steps: u32,
+    /// Kinds of faults and wishes that there are: so each kind meets long runs without the others.
+    swarm: u64,
+    rates: Rates,
+    numbers: Numbers,
+}
+
+/// What became of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dived {
+    /// How it ended.
+    pub end: Result<End, Violation>,
+    /// Tells apart worlds that differ in anything that matters for what happens next, or in their age.
+    pub digest: u128,
+    /// Events that happened before the faults ended.
+    pub events: u64,
+    /// Milliseconds that the world lived.
+    pub millis: u64,
+}
+
+impl Dive {
+    /// The deep run of a seed, which chooses the world, which faults come at which rates, and, unless `steps` says it, how many
+    /// events there are.
+    pub fn of(seed: u64, steps: Option<u32>) -> Self {
+        let mut numbers = Numbers::new(seed ^ 0xD1_5EA5);
+        let mut start = Start::of(seed);
+        start.made_elsewhere = numbers.below(MADE_ELSEWHERE) == 0;
+        let swarm = numbers.below(1 << KINDS);
+        let rates = Rates::by(&mut numbers);
+        // Short ones are more frequent, so that there can be many.
+        let most = numbers.below(MOST - FEWEST + 1);
+        let chosen = FEWEST + numbers.below(most + 1);
+        Self {
+            seed,
+            start,
+            steps: steps.unwrap_or(u32::try_from(chosen).unwrap_or(u32::MAX)),
+            swarm,
+            rates,
+            numbers,
+        }
+    }
+
+    /// The run of a seed in which all kinds of faults that there are come at the same rate.
+    pub fn even(seed: u64, steps: u32) -> Self {
+        let mut numbers = Numbers::new(seed);
+        Self {
+            seed,
+            start: Start::of(seed),
+            steps,
+            swarm: numbers.below(1 << KINDS),
+            rates: Rates::ALL,
+            numbers,
+        }
+    }
+
+    fn walk(
+        &self,
+        world: &mut World,
+        brain: Brain,
+        trace: Option<&mut String>,
+        mut each: impl FnMut(Action),
+    ) -> Result<End, Violation> {
+        let (mut numbers, mut left) = (self.numbers, self.steps);
+        let next = |world: &World| {
+            left = left.checked_sub(1)?;
+            let mut action = pick(world, &mut numbers, self.swarm);
+            if !self.rates.let_happen(action, &mut numbers) {
+                action = pick(world, &mut numbers, 0);
+            }
+            each(action);
+            Some(action)
+        };
+        live(world, next, brain, trace)
+    }
+
+    /// How it ends. `trace` gets a line for each event when it is given.
+    pub fn run(&self, brain: Brain, trace: Option<&mut String>) -> Result<End, Violation> {
+        self.walk(&mut self.start.world(), brain, trace, |_| ())
+    }
+
+    /// How it ends, and in which world.
+    pub fn to_the_end(&self, brain: Brain) -> Dived {
+        let (mut world, mut events) = (self.start.world(), 0);
+        let end = self.walk(&mut world, brain, None, |_| events += 1);
+        Dived {
+            end,
+            digest: digest(&world, world.age(), &mut Names::default()),
+            events,
+            millis: world.age(),
+        }
+    }
+
+    /// Its events, up to the one that breaks an invariant.
+    pub fn events(&self, brain: Brain) -> Vec<Action> {
+        let mut events = Vec::new();
+        // What the run ends with is told by whoever replays the events.
+        let _ = self.walk(&mut self.start.world(), brain, None, |action| {
+            events.push(action);
+        });
+        events
+    }
+
+    /// Its events and decisions in words.
+    pub fn story(&self, brain: Brain) -> String {
+        let (mut world, mut trace) = (self.start.world(), String::new());
+        let end = self.walk(&mut world, brain, Some(&mut trace), |_| ());
+        for (n, pod) in world.pods.iter().enumerate() {
+            let _ = writeln!(trace, "pod {n}: {pod:?}");
+        }
+        let _ = writeln!(trace, "{:?}\n{:?}", world.api, world.zombies);
+        format!(
+            "seed {}: {:?}\n{trace}{}",
+            self.seed,
+            self.start,
+            match end {
+                Ok(end) => format!("{end:?}"),
+                Err(violation) => violation.to_string(),
+            }
+        )
+    }
+}
