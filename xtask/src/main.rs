@@ -14,6 +14,7 @@ mod prerequisites;
 mod processes;
 mod progress;
 mod schemas;
+mod soak;
 mod status;
 mod test;
 mod up;
@@ -49,6 +50,12 @@ enum Command {
     Bench {
         /// The measures to take; all when there is none.
         names: Vec<String>,
+    },
+    /// Run the model tester for hours and append a line to model-tests/SOAK.jsonl. Needs no cluster.
+    Soak {
+        /// How long, in hours; it ends at most a few minutes later.
+        #[arg(long)]
+        hours: f64,
     },
     /// Write the files that are generated from code.
     Gen,
@@ -122,6 +129,7 @@ fn run(cli: Cli) -> anyhow::Result<()> {
             })
         }
         Command::Bench { names } => bench::run(&layout, &progress, &names),
+        Command::Soak { hours } => soak::run(&layout, &progress, hours),
         Command::Gen => generate::generate(&layout),
         Command::Test => test::run(&layout, &progress, || {
             let _lock = lock::take(&progress)?;

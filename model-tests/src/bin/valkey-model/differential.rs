@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use wellcake_model_tests::differential::many::run_all;
+use wellcake_model_tests::differential::many::{Sum, run_all};
 use wellcake_model_tests::differential::process::Program;
 use wellcake_model_tests::differential::script::Script;
 
@@ -29,6 +29,9 @@ pub struct Options {
     /// Prints the scripts only.
     #[arg(long)]
     print: bool,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 pub fn run(options: &Options) -> Result<u8> {
@@ -44,7 +47,11 @@ pub fn run(options: &Options) -> Result<u8> {
         logs: options.logs.clone(),
     };
     let sum = run_all(&program, seeds, options.at_a_time);
-    print!("{sum}");
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&as_json(&sum))?);
+    } else {
+        print!("{sum}");
+    }
     Ok(
         match (sum.differences.is_empty(), sum.failures.is_empty()) {
             (false, _) => FOUND,
@@ -52,4 +59,21 @@ pub fn run(options: &Options) -> Result<u8> {
             (true, true) => GOOD,
         },
     )
+}
+
+fn as_json(sum: &Sum) -> serde_json::Value {
+    let differences: Vec<String> = sum.differences.iter().map(ToString::to_string).collect();
+    let not_run: Vec<String> = sum
+        .failures
+        .iter()
+        .map(|(seed, why)| format!("seed {seed}: {why}"))
+        .collect();
+    serde_json::json!({
+        "scripts": sum.scripts,
+        "steps": sum.steps,
+        "pairs": sum.covered.len(),
+        "differences": differences,
+        "not_run": not_run,
+        "seconds": sum.took.as_secs_f64(),
+    })
 }
