@@ -6,6 +6,7 @@
 //! * [`servers`], [`replication`]: what Valkey does with commands, and by itself;
 //! * [`operator`]: what an operator sees and does;
 //! * [`actions`]: everything that can happen;
+//! * [`faults`]: what goes wrong beside the faults of searches, and how often each kind took effect;
 //! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
 //! * [`random`]: long runs with faults from a seed;
 //! * [`search`]: every order of events at small scope;
@@ -21,6 +22,7 @@ mod changes;
 pub mod copies;
 pub mod crashes;
 pub mod differential;
+pub mod faults;
 pub mod history;
 pub mod invariants;
 pub mod museum;

@@ -9,6 +9,7 @@ use wellcake_core::status;
 use wellcake_crds::v1beta1::{Phase, Profile};
 
 use crate::actions::{Action, summary};
+use crate::faults::{Mishap, runs};
 use crate::invariants::{self, Violation};
 use crate::operator::Brain;
 use crate::world::{Disk, World};
@@ -31,13 +32,14 @@ impl Numbers {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound.max(1)
     }
 
-    fn index(&mut self, bound: usize) -> usize {
+    /// A place in a list of so many.
+    pub fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).unwrap_or(0)
     }
 }
 
 /// Kinds of faults and of people's wishes.
-const KINDS: u64 = 16;
+pub(crate) const KINDS: u64 = 16;
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +110,7 @@ fn walk(
     // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
     let swarm = numbers.below(1 << KINDS);
     let mut left = steps;
-    let next = |world: &World| {
+    let next = |world: &mut World| {
         left = left.checked_sub(1)?;
         Some(pick(world, &mut numbers, swarm))
     };
@@ -116,13 +118,17 @@ fn walk(
 }
 
 /// Comes to life, meets the events that `next` gives, gets rid of its faults and must come to rest.
-fn live(
+pub(crate) fn live(
     world: &mut World,
-    mut next: impl FnMut(&World) -> Option<Action>,
+    mut next: impl FnMut(&mut World) -> Option<Action>,
     brain: Brain,
     mut trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    settle(world, brain, trace.as_deref_mut())?;
+    // A takeover may meet what stands in its way.
+    let untidy = world.made_elsewhere && world.faults.is_some();
+    if !untidy {
+        settle(world, brain, trace.as_deref_mut())?;
+    }
     while let Some(action) = next(world) {
         perform(world, action, brain, trace.as_deref_mut())?;
     }
@@ -135,7 +141,7 @@ pub fn events(seed: u64, steps: u32, brain: Brain) -> Vec<Action> {
     let mut numbers = Numbers::new(seed);
     let swarm = numbers.below(1 << KINDS);
     let mut events = Vec::new();
-    let next = |world: &World| {
+    let next = |world: &mut World| {
         if events.len() as u64 >= u64::from(steps) {
             return None;
         }
@@ -155,8 +161,7 @@ pub fn replay(
     brain: Brain,
     trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    let mut rest = events.iter().copied();
-    live(&mut world(seed), |_| rest.next(), brain, trace)
+    runs::replay(runs::Mix::Few, seed, events, brain, trace)
 }
 
 /// The same run with its events and decisions in words.
@@ -200,7 +205,7 @@ pub(crate) fn perform(
     result
 }
 
-fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
+pub(crate) fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
     let n = numbers.index(world.pods.len());
     let o = if numbers.below(8) == 0 {
         1
@@ -285,6 +290,10 @@ pub fn heal(
     mut trace: Option<&mut String>,
 ) -> Result<(), Violation> {
     perform(world, Action::Reap, brain, trace.as_deref_mut())?;
+    if world.faults.is_some() {
+        let mended = Action::Mishap(Mishap::MendAll);
+        perform(world, mended, brain, trace.as_deref_mut())?;
+    }
     perform(world, Action::Hibernate(false), brain, trace.as_deref_mut())?;
     for n in 0..world.pods.len() {
         for action in [Action::Thaw(n), Action::Show(n), Action::Join(n)] {
@@ -364,7 +373,11 @@ fn needs_person(world: &World, reason: Reason) -> bool {
         .record
         .is_some_and(|record| record.pod.0 >= world.replicas);
     let alone = world.spec.pods == 1 && !world.spec.persistence.survives_replacement();
+    // A takeover is of what a person arranged.
+    let untidy = world.made_elsewhere && world.faults.is_some();
+    let arranged = [Reason::AdoptionPodsDiffer, Reason::AdoptionPrimaryUnclear];
     NEEDS_PERSON.contains(&reason)
+        || (untidy && arranged.contains(&reason))
         || (made_anew && reason == Reason::DataWithoutRecord)
         || (beyond && reason == Reason::PrimaryScaledAway)
         || (alone && reason == Reason::ChangeLosesData)

@@ -1,9 +1,9 @@
 //! From a run that breaks an invariant to the few events that it takes.
 
 use crate::actions::Action;
+use crate::faults::runs::{Mix, replay};
 use crate::invariants::Violation;
 use crate::operator::Brain;
-use crate::random::replay;
 
 /// The shortest list of events found that breaks the same invariant in the world of the same seed, with what is seen then.
 /// `None` when `events` break nothing.
@@ -11,7 +11,17 @@ use crate::random::replay;
 /// Leaves out ever smaller pieces as long as the rest still breaks it (delta debugging), so that in the end no single event
 /// can be left out.
 pub fn shrink(seed: u64, events: &[Action], brain: Brain) -> Option<(Vec<Action>, Violation)> {
-    let breaks = |events: &[Action]| replay(seed, events, brain, None).err();
+    shrink_of(Mix::Few, seed, events, brain)
+}
+
+/// The same in a world with such faults.
+pub fn shrink_of(
+    mix: Mix,
+    seed: u64,
+    events: &[Action],
+    brain: Brain,
+) -> Option<(Vec<Action>, Violation)> {
+    let breaks = |events: &[Action]| replay(mix, seed, events, brain, None).err();
     let mut violation = breaks(events)?;
     let mut kept = events.to_vec();
     let mut piece = kept.len().div_ceil(2).max(1);

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::Serialize;
 use wellcake_core::step;
+use wellcake_model_tests::faults::api::{Answer, Class};
+use wellcake_model_tests::faults::kind::{Kind, Tally};
+use wellcake_model_tests::faults::runs::{self, Mix};
 use wellcake_model_tests::invariants::Violation;
 use wellcake_model_tests::random::{End, lived};
 
@@ -18,6 +21,25 @@ use super::{FOUND, GOOD};
 const CHUNK: u64 = 64;
 /// How often progress is shown.
 const SHOWN: Duration = Duration::from_millis(500);
+
+/// Which faults a run has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Faults {
+    /// Those that searches try, too. Not counted.
+    Few,
+    /// All, each run some of them.
+    All,
+}
+
+impl Faults {
+    /// As the runs have it.
+    pub const fn mix(self) -> Mix {
+        match self {
+            Self::Few => Mix::Few,
+            Self::All => Mix::All,
+        }
+    }
+}
 
 #[derive(clap::Args)]
 pub struct Options {
@@ -30,6 +52,9 @@ pub struct Options {
     /// Events of each run.
     #[arg(long, default_value_t = 300)]
     steps: u32,
+    /// Faults of the runs.
+    #[arg(long, value_enum, default_value_t = Faults::All)]
+    faults: Faults,
     /// Threads; as many as there are processors if it is not given.
     #[arg(long)]
     threads: Option<usize>,
@@ -53,6 +78,8 @@ struct Sum {
     seeds_per_hour: f64,
     /// How long all worlds lived.
     simulated_seconds: f64,
+    /// How often each kind of fault took effect.
+    faults: Tally,
 }
 
 impl Sum {
@@ -107,12 +134,17 @@ fn work(options: &Options, next: &AtomicU64, over: &AtomicBool, sum: &Mutex<Sum>
         }
         for seed in from..until {
             let seed = options.first.wrapping_add(seed);
-            let outcome = lived(seed, options.steps, step);
+            let mut tally = Tally::default();
+            let outcome = match options.faults {
+                Faults::Few => lived(seed, options.steps, step),
+                Faults::All => runs::run(seed, options.steps, step, &mut tally, None),
+            };
             if outcome.0.is_err() && !options.keep_going {
                 over.store(true, Ordering::Relaxed);
             }
             if let Ok(mut sum) = sum.lock() {
                 sum.add(seed, outcome);
+                sum.faults.add(&tally);
             }
         }
     }
@@ -150,6 +182,9 @@ fn print(options: &Options, sum: &Sum) -> Result<()> {
         sum.settled,
         sum.broken.len()
     );
+    if options.faults == Faults::All {
+        print_faults(&sum.faults);
+    }
     for (reason, count) in &sum.needs_person {
         println!("{count} ended with {reason}, which needs a person");
     }
@@ -157,7 +192,35 @@ fn print(options: &Options, sum: &Sum) -> Result<()> {
         println!("seed {seed}: {violation}");
     }
     if let Some(seed) = sum.broken.keys().next() {
-        println!("to see how little it takes: valkey-model shrink {seed}");
+        let faults = match options.faults {
+            Faults::Few => " --faults few",
+            Faults::All => "",
+        };
+        println!("to see how little it takes: valkey-model shrink {seed}{faults}");
     }
     Ok(())
+}
+
+/// How often each kind took effect, two in a line.
+fn print_faults(tally: &Tally) {
+    let fired = Kind::ALL.iter().filter(|kind| tally.of(**kind) > 0).count();
+    println!(
+        "{fired} of {} kinds of faults took effect:",
+        Kind::ALL.len()
+    );
+    for pair in Kind::ALL.chunks(2) {
+        let cells: Vec<String> = pair
+            .iter()
+            .map(|kind| format!("{:<28} {:>10}", kind.as_str(), tally.of(*kind)))
+            .collect();
+        println!("  {}", cells.join("    "));
+    }
+    println!("answers of the API server to writes:");
+    for class in Class::ALL {
+        let cells: Vec<String> = Answer::ALL
+            .iter()
+            .map(|answer| format!("{answer:?} {}", tally.of_answer(class, *answer)))
+            .collect();
+        println!("  {:<9} {}", format!("{class:?}"), cells.join(", "));
+    }
 }

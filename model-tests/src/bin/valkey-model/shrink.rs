@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use wellcake_core::step;
 use wellcake_model_tests::actions::Action;
-use wellcake_model_tests::random::{events, replay};
-use wellcake_model_tests::shrink::shrink;
+use wellcake_model_tests::faults::runs::{self, Mix, replay};
+use wellcake_model_tests::random;
+use wellcake_model_tests::shrink::shrink_of;
 
+use super::fuzz::Faults;
 use super::{FOUND, GOOD};
 
 #[derive(clap::Args)]
@@ -18,6 +20,9 @@ pub struct Options {
     /// Events of the run.
     #[arg(long, default_value_t = 300)]
     steps: u32,
+    /// Faults of the run, as for `fuzz`.
+    #[arg(long, value_enum, default_value_t = Faults::All)]
+    faults: Faults,
     /// Writes the events as JSON lines to this file, from which `--events` reads them.
     #[arg(long)]
     save: Option<PathBuf>,
@@ -27,19 +32,21 @@ pub struct Options {
 }
 
 pub fn run(options: &Options) -> Result<u8> {
-    let all = match &options.events {
-        Some(path) => read(path)?,
-        None => events(options.seed, options.steps, step),
+    let mix = options.faults.mix();
+    let all = match (&options.events, mix) {
+        (Some(path), _) => read(path)?,
+        (None, Mix::Few) => random::events(options.seed, options.steps, step),
+        (None, Mix::All) => runs::events(options.seed, options.steps, step),
     };
-    let Some((few, violation)) = shrink(options.seed, &all, step) else {
+    let Some((few, violation)) = shrink_of(mix, options.seed, &all, step) else {
         println!("seed {}: no invariant breaks", options.seed);
         return Ok(GOOD);
     };
     println!("{violation}\n{} events of {}:\n", few.len(), all.len());
     let mut story = String::new();
-    let _ = replay(options.seed, &few, step, Some(&mut story));
+    let _ = replay(mix, options.seed, &few, step, Some(&mut story));
     print!("{story}");
-    println!("\n{}", as_test(options.seed, &few));
+    println!("\n{}", as_test(mix, options.seed, &few));
     if let Some(path) = &options.save {
         let lines: Result<Vec<String>, _> = few.iter().map(serde_json::to_string).collect();
         std::fs::write(path, lines?.join("\n") + "\n")
@@ -61,16 +68,16 @@ fn read(path: &PathBuf) -> Result<Vec<Action>> {
 }
 
 /// A test that fails as long as these events break an invariant.
-fn as_test(seed: u64, events: &[Action]) -> String {
+fn as_test(mix: Mix, seed: u64, events: &[Action]) -> String {
     let mut text = format!(
-        "#[test]\nfn seed_{seed}() {{\n    use wellcake_model_tests::actions::Action::*;\n    let events = [\n"
+        "#[test]\nfn seed_{seed}() {{\n    use wellcake_model_tests::actions::Action::*;\n    use wellcake_model_tests::faults::{{Mishap::*, runs}};\n    let events = [\n"
     );
     for event in events {
         let _ = writeln!(text, "        {event:?},");
     }
     let _ = write!(
         text,
-        "    ];\n    let end = wellcake_model_tests::random::replay({seed}, &events, wellcake_core::step, None);\n    assert!(end.is_ok(), \"{{end:?}}\");\n}}"
+        "    ];\n    let end = runs::replay(runs::Mix::{mix:?}, {seed}, &events, wellcake_core::step, None);\n    assert!(end.is_ok(), \"{{end:?}}\");\n}}"
     );
     text
 }
