@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use wellcake_core::exec::Authority;
 use wellcake_core::facts::{Container, Millis, Ordinal, PodUid, RoleLabel, Target, Tick};
 
+use crate::faults::Mishap;
+use crate::faults::kind::Kind;
 use crate::invariants::{self, Violation};
 use crate::operator::{self, Brain, LEASE, Operator};
 use crate::world::{Disk, World, Zombie};
@@ -85,6 +87,8 @@ pub enum Action {
     Crash(usize),
     /// An operator takes the lease, if it is free.
     Elect(usize),
+    /// Something goes wrong that searches do not try.
+    Mishap(Mishap),
 }
 
 impl Action {
@@ -103,6 +107,7 @@ impl Action {
                 | Self::Cut(_)
                 | Self::Crash(_)
                 | Self::Poll { lost: true, .. }
+                | Self::Mishap(_)
         )
     }
 }
@@ -119,6 +124,7 @@ impl Action {
             // A person may ask for a pod that there is not.
             Self::Ask(_) | Self::Write | Self::Change => true,
             Self::Hibernate(_) | Self::Renew | Self::Reap => true,
+            Self::Mishap(mishap) => mishap.is_possible(pods),
             Self::Advance(ms) => ms <= 3_600_000,
             Self::Stretch(seconds) => seconds <= 3_600,
             Self::Replicate(n) | Self::Start(n) | Self::Recreate(n) | Self::Report(n) => n < pods,
@@ -144,6 +150,7 @@ impl World {
         brain: Brain,
         told: Option<&mut String>,
     ) -> Result<(), Violation> {
+        self.note_event(action);
         match action {
             Action::Watch(o) => self.refresh(o),
             Action::Poll {
@@ -184,6 +191,7 @@ impl World {
             }
             Action::Advance(ms) => {
                 self.now = self.now.after(Millis(ms));
+                self.end_loads();
                 self.ping();
             }
             Action::Stretch(seconds) => {
@@ -191,6 +199,12 @@ impl World {
                     self.second(brain)?;
                 }
             }
+            Action::Mishap(Mishap::DecideAgain(o)) => {
+                self.fired(Kind::EventTwice);
+                self.decide(o, brain)?;
+                self.decide(o, brain)?;
+            }
+            Action::Mishap(Mishap::Twice(o)) => self.execute_twice(o)?,
             other => self.happen(other),
         }
         self.notice_returns();
@@ -246,10 +260,7 @@ impl World {
             Action::Kill(n) => {
                 self.end(n, false);
             }
-            Action::Delete(n) => {
-                self.end(n, true);
-                self.remove(n);
-            }
+            Action::Delete(n) => self.delete(n),
             Action::DeleteByForce(n) => self.abandon(n),
             Action::Reap => self.zombies.clear(),
             Action::Freeze(n) => {
@@ -288,17 +299,29 @@ impl World {
                 }
             }
             Action::Crash(o) => {
+                self.forget_operator(o);
                 let fresh = Operator::new(self, false);
                 if let Some(operator) = self.operators.get_mut(o) {
                     *operator = fresh;
                 }
             }
             Action::Elect(o) => self.elect(o),
+            Action::Mishap(mishap) => self.go_wrong(mishap),
             _ => {}
         }
     }
 
-    fn isolate(&mut self, n: usize) {
+    /// The kubelet of a node that is not there does not end a pod.
+    pub(crate) fn delete(&mut self, n: usize) {
+        if self.is_node_up(n) {
+            self.end(n, true);
+            self.remove(n);
+        } else if let Some(pod) = self.pods.get_mut(n) {
+            pod.terminating = true;
+        }
+    }
+
+    pub(crate) fn isolate(&mut self, n: usize) {
         for (other, pod) in self.pods.iter_mut().enumerate() {
             pod.hidden |= other == n;
             pod.cut |= other != n;
@@ -310,7 +333,11 @@ impl World {
             return;
         };
         let (disk, template) = (pod.disk.clone(), pod.made_from);
-        let process = self.boot_pod(n, template, disk.as_ref());
+        if !self.is_node_up(n) || self.is_obstructed(n) {
+            return;
+        }
+        let mut process = self.boot_pod(n, template, disk.as_ref());
+        self.load(n, &mut process);
         if let Some(pod) = self.pods.get_mut(n) {
             pod.process = Some(process);
             pod.restarts = pod.restarts.saturating_add(1);
@@ -327,25 +354,37 @@ impl World {
         if held {
             return;
         }
+        if self.faults.as_ref().is_some_and(|faults| faults.quota) {
+            // The controller's create is refused (403, "Resource quotas").
+            return self.fired(Kind::QuotaExceeded);
+        }
         let free = !self.zombies.iter().any(|z| z.addr == pod.addr);
         let (old, disk) = (pod.addr, pod.disk.clone());
         let template = self.template;
         let uid = PodUid(self.id());
         // Every second address is used again.
         let addr = if free && uid.0.is_multiple_of(2) {
+            self.fired(Kind::AddressUsedAgain);
             old
         } else {
             self.id()
         };
-        let process = self.boot_pod(n, template, disk.as_ref());
+        let mut process = Some(self.boot_pod(n, template, disk.as_ref()));
+        self.leave_node(n);
+        let mut reported = Container::Running { restarts: 0 };
+        if self.is_obstructed(n) {
+            (process, reported) = (None, Container::Waiting);
+        } else if let Some(process) = &mut process {
+            self.load(n, process);
+        }
         if let Some(pod) = self.pods.get_mut(n) {
             pod.exists = true;
             pod.uid = uid;
             pod.addr = addr;
             pod.restarts = 0;
-            pod.reported = Container::Running { restarts: 0 };
+            pod.reported = reported;
             pod.label = RoleLabel::None;
-            pod.process = Some(process);
+            pod.process = process;
             pod.hidden = false;
             pod.cut = false;
             pod.terminating = false;
@@ -355,6 +394,10 @@ impl World {
     }
 
     fn report(&mut self, n: usize) {
+        if !self.is_node_up(n) {
+            return;
+        }
+        self.end_growth(n);
         if let Some(pod) = self.pods.get_mut(n) {
             pod.reported = operator::container(pod.process.as_ref(), pod.restarts);
         }
@@ -366,6 +409,7 @@ impl World {
         }
         if let Some(pod) = self.pods.get_mut(n)
             && let Some(process) = pod.process.as_ref().filter(|p| p.frozen.is_none())
+            && !process.ails(|it| it.disk_full)
         {
             pod.disk = Some(process.data.saved(process.primary));
         }
@@ -377,7 +421,8 @@ impl World {
         if let Some(pod) = self.pods.get_mut(n)
             && let Some(process) = pod.process.take()
         {
-            let orderly = orderly && process.frozen.is_none();
+            let fails = process.frozen.is_some() || process.ails(|it| it.disk_full);
+            let orderly = orderly && !fails && !process.is_loading();
             pod.disk = operator::left_behind(disk, &process, pod.disk.take(), orderly);
             if self.connection == Some(process.run) {
                 self.connection = None;

@@ -35,7 +35,7 @@ impl World {
     }
 
     /// The operator's Apply asks for no fewer pods than there are, and for none while the cluster sleeps.
-    fn apply_replicas(&mut self) {
+    pub(crate) fn apply_replicas(&mut self) {
         if !(self.spec.hibernate && self.replicas == 0) {
             self.replicas = self.replicas.max(self.spec.pods);
         }

@@ -27,11 +27,11 @@ macro_rules! keeps_memory {
 }
 
 keeps_memory!(Data: log);
-keeps_memory!(Process: data, in_socket, waiting);
+keeps_memory!(Process: data, in_socket, waiting, ails);
 keeps_memory!(Pod: process, disk);
 keeps_memory!(Api: kept);
 keeps_memory!(Operator: cache, pods, reach, former, queue, sight, truth);
-keeps_memory!(World: pods, zombies, api, operators, acks, forfeited, left_behind, promoted);
+keeps_memory!(World: pods, zombies, api, operators, acks, forfeited, left_behind, promoted, faults);
 
 impl Default for Data {
     /// What is left when its memory is taken away.
@@ -112,6 +112,8 @@ impl World {
             template,
             replicas,
             made_elsewhere,
+            // Only random runs have any.
+            faults: _,
         } = source;
         (self.spec, self.disk, self.now) = (*spec, *disk, *now);
         (self.lease_until, self.connection) = (*lease_until, *connection);

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use wellcake_crds::v1beta1::Profile;
 
 use crate::actions::Action;
+use crate::faults::kind::Tally;
+use crate::faults::runs::{Chance, arrange};
 use crate::invariants::Violation;
 use crate::operator::Brain;
 use crate::random::{End, KINDS, Numbers, live, pick};
@@ -35,6 +37,9 @@ pub struct Start {
     /// Whether another operator made it.
     #[serde(default)]
     pub made_elsewhere: bool,
+    /// Whether all kinds of faults may meet it, and the seed by which they find it in disorder.
+    #[serde(default)]
+    pub faults: Option<u64>,
 }
 
 /// A number of pods: there is no cluster of none.
@@ -58,16 +63,20 @@ impl Start {
             disk,
             profile,
             made_elsewhere: false,
+            faults: None,
         }
     }
 
     /// The world.
     pub fn world(self) -> World {
         let world = World::new(self.pods, self.disk, self.profile);
-        if self.made_elsewhere {
-            world.made_elsewhere()
-        } else {
-            world
+        let world = match self.made_elsewhere {
+            true => world.made_elsewhere(),
+            false => world,
+        };
+        match self.faults {
+            Some(seed) => arrange(world, seed),
+            None => world,
         }
     }
 
@@ -97,6 +106,8 @@ pub struct Dive {
     swarm: u64,
     rates: Rates,
     numbers: Numbers,
+    /// What comes next, where all kinds of faults may.
+    chance: Option<Chance>,
 }
 
 /// What became of a run.
@@ -110,6 +121,8 @@ pub struct Dived {
     pub events: u64,
     /// Milliseconds that the world lived.
     pub millis: u64,
+    /// How often each kind of fault took effect, where all of them may.
+    pub faults: Tally,
 }
 
 impl Dive {
@@ -131,6 +144,7 @@ impl Dive {
             swarm,
             rates,
             numbers,
+            chance: None,
         }
     }
 
@@ -144,7 +158,18 @@ impl Dive {
             swarm: numbers.below(1 << KINDS),
             rates: Rates::ALL,
             numbers,
+            chance: None,
         }
+    }
+
+    /// The run of a seed that all kinds of faults may meet. One of eight worlds was made by another operator, and may be in disorder;
+    /// in one of eight the operator's objects are still to be made.
+    pub fn all(seed: u64, steps: u32) -> Self {
+        let mut dive = Self::even(seed, steps);
+        dive.start.faults = Some(seed);
+        dive.start.made_elsewhere = seed % MADE_ELSEWHERE == MADE_ELSEWHERE - 1;
+        dive.chance = Some(Chance::new(seed));
+        dive
     }
 
     fn walk(
@@ -152,16 +177,20 @@ impl Dive {
         world: &mut World,
         brain: Brain,
         trace: Option<&mut String>,
-        mut each: impl FnMut(Action),
+        mut each: impl FnMut(&mut World, Action),
     ) -> Result<End, Violation> {
         let (mut numbers, mut left) = (self.numbers, self.steps);
-        let next = |world: &World| {
+        let mut chance = self.chance.clone();
+        let next = |world: &mut World| {
             left = left.checked_sub(1)?;
-            let mut action = pick(world, &mut numbers, self.swarm);
+            let mut action = match &mut chance {
+                Some(chance) => chance.next(world),
+                None => pick(world, &mut numbers, self.swarm),
+            };
             if !self.rates.let_happen(action, &mut numbers) {
                 action = pick(world, &mut numbers, 0);
             }
-            each(action);
+            each(world, action);
             Some(action)
         };
         live(world, next, brain, trace)
@@ -169,15 +198,21 @@ impl Dive {
 
     /// How it ends. `trace` gets a line for each event when it is given.
     pub fn run(&self, brain: Brain, trace: Option<&mut String>) -> Result<End, Violation> {
-        self.walk(&mut self.start.world(), brain, trace, |_| ())
+        self.walk(&mut self.start.world(), brain, trace, |_, _| ())
     }
 
     /// How it ends, and in which world.
     pub fn to_the_end(&self, brain: Brain) -> Dived {
         let (mut world, mut events) = (self.start.world(), 0);
-        let end = self.walk(&mut world, brain, None, |_| events += 1);
+        let mut faults = Tally::default();
+        let end = self.walk(&mut world, brain, None, |world, _| {
+            events += 1;
+            faults.take(world);
+        });
+        faults.take(&mut world);
         Dived {
             end,
+            faults,
             digest: digest(&world, world.age(), &mut Names::default()),
             events,
             millis: world.age(),
@@ -188,7 +223,7 @@ impl Dive {
     pub fn events(&self, brain: Brain) -> Vec<Action> {
         let mut events = Vec::new();
         // What the run ends with is told by whoever replays the events.
-        let _ = self.walk(&mut self.start.world(), brain, None, |action| {
+        let _ = self.walk(&mut self.start.world(), brain, None, |_, action| {
             events.push(action);
         });
         events
@@ -197,7 +232,7 @@ impl Dive {
     /// Its events and decisions in words.
     pub fn story(&self, brain: Brain) -> String {
         let (mut world, mut trace) = (self.start.world(), String::new());
-        let end = self.walk(&mut world, brain, Some(&mut trace), |_| ());
+        let end = self.walk(&mut world, brain, Some(&mut trace), |_, _| ());
         for (n, pod) in world.pods.iter().enumerate() {
             let _ = writeln!(trace, "pod {n}: {pod:?}");
         }

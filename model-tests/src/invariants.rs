@@ -194,7 +194,7 @@ pub fn one_pod_is_taken_at_a_time(world: &World, n: usize) -> Result<(), Violati
 }
 
 /// S12: two pods are never promoted under one epoch.
-fn one_promotion_per_epoch(world: &World, uid: PodUid, epoch: u32) -> Result<(), Violation> {
+pub fn one_promotion_per_epoch(world: &World, uid: PodUid, epoch: u32) -> Result<(), Violation> {
     let earlier = world.promoted.get(&epoch).copied().unwrap_or(uid);
     require(earlier == uid, "S12 one promotion at a time", || {
         format!("{uid:?} is promoted under epoch {epoch} after {earlier:?}")
@@ -342,7 +342,7 @@ pub fn told_the_truth(
     seen: &Observation,
     decision: &Decision,
 ) -> Result<(), Violation> {
-    let told = status::facts(&world.spec, seen, decision, world.now);
+    let told = status::facts(&world.seen_spec(o), seen, decision, world.now);
     if !told.available.0 {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 //! * [`servers`], [`replication`]: what Valkey does with commands, and by itself;
 //! * [`operator`]: what an operator sees and does;
 //! * [`actions`]: everything that can happen;
+//! * [`faults`]: what goes wrong beside the faults of searches, and how often each kind took effect;
 //! * [`invariants`]: what must hold, judged on the truth and not on what was observed;
 //! * [`dive`]: long runs with faults from a seed;
 //! * [`random`]: what happens in such a run, and how it must end;
@@ -24,6 +25,7 @@ pub mod copies;
 pub mod crashes;
 pub mod differential;
 pub mod dive;
+pub mod faults;
 pub mod history;
 pub mod invariants;
 pub mod museum;

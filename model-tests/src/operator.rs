@@ -5,12 +5,15 @@ use std::fmt;
 use wellcake_core::effects::{Decision, Effect, Lane, Order, Route, Verb};
 use wellcake_core::exec::{self, Authority};
 use wellcake_core::facts::{
-    Container, Hints, Known, Millis, Observation, Offset, Ordinal, PodFacts, PodUid, Reachability,
-    Record, RunId, Served, ServerFacts, SpecFacts, Tick,
+    Container, Hints, Known, Millis, Object, Observation, Offset, Ordinal, PodFacts, PodUid,
+    Reachability, Record, RunId, Served, ServerFacts, SpecFacts, Tick,
 };
 use wellcake_core::limits;
 use wellcake_core::reasons::Reason;
 
+use crate::faults::api::Class;
+use crate::faults::kind::Kind;
+use crate::faults::servers::Fate;
 use crate::history::Data;
 use crate::invariants::{self, Violation};
 use crate::servers::Command;
@@ -107,13 +110,14 @@ impl World {
         let Some(seen) = self.observe(o) else {
             return Ok(None);
         };
-        let decision = brain(&self.spec, &seen, &Hints::default(), self.now);
+        let decision = brain(&self.seen_spec(o), &seen, &self.hints(o), self.now);
         invariants::told_the_truth(self, o, &seen, &decision)?;
         let now = self.now;
         let Some(operator) = self.operators.get_mut(o) else {
             return Ok(None);
         };
-        if operator.queue.is_empty() && operator.authority.holds(now) {
+        let hands_over = operator.queue.is_empty() && operator.authority.holds(now);
+        if hands_over {
             operator.sight = operator
                 .pods
                 .iter()
@@ -125,6 +129,7 @@ impl World {
                 .copied()
                 .collect();
             operator.queue.reverse();
+            self.note_decision(o, &decision);
         }
         Ok(Some(decision))
     }
@@ -144,8 +149,9 @@ impl World {
             .map_or(Authority::Follower, |op| op.authority);
         let outcome = match exec::admit(&effect, &seen, authority, self.now) {
             Err(failure) => Err(failure.to_string()),
-            Ok(()) => self.carry_out(o, &effect, &seen)?,
+            Ok(()) => self.carry_out_or_not(o, &effect, &seen)?,
         };
+        self.remember(o, &effect, outcome.is_ok());
         Ok(match outcome {
             Ok(()) => Done::Done(effect.verb),
             Err(why) => {
@@ -157,7 +163,23 @@ impl World {
         })
     }
 
-    fn carry_out(
+    /// The next effect is done, and once more as the next one, as if its first outcome had not been heard of.
+    pub(crate) fn execute_twice(&mut self, o: usize) -> Result<(), Violation> {
+        let next = self
+            .operators
+            .get(o)
+            .and_then(|op| op.queue.last().copied());
+        let done = self.execute(o)?;
+        if let (Some(effect), Done::Done(_)) = (next, done)
+            && let Some(operator) = self.operators.get_mut(o)
+        {
+            operator.queue.push(effect);
+            self.fired(Kind::EffectTwice);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn carry_out(
         &mut self,
         o: usize,
         effect: &Effect,
@@ -166,26 +188,35 @@ impl World {
         match effect.verb {
             Verb::SetRoute { route, pod } => {
                 let at = usize::from(route == Route::Primary);
-                Ok(self.write_api(o, |api| {
+                let service = [Object::ClientService, Object::PrimaryService][at];
+                if !self.is_there(service) {
+                    return Ok(Err("404: not found".to_owned()));
+                }
+                Ok(self.write_api(o, Class::Route, |api| {
                     if let Some(place) = api.routes.get_mut(at) {
                         *place = Some(pod);
                     }
                 }))
             }
             Verb::RecordPrimary { record, serves } => {
-                let written = self.write_api(o, |api| record_primary(api, record));
+                let written = self.write_api(o, Class::Status, |api| record_primary(api, record));
                 if written.is_ok() {
                     invariants::file::holds_the_copy(self, seen, &record, effect.reason)?;
                     self.leads_again(record.pod_uid);
+                    self.acknowledges_under(record);
                 }
                 if written.is_ok() && serves == Some(Order::Failover) {
                     self.spec.failover = None;
+                }
+                if written.is_ok() && serves == Some(Order::Promote) {
+                    self.spec.promote = None;
+                    self.faults_mut().ordered = Some(record.epoch);
                 }
                 Ok(written)
             }
             Verb::KeepRecord { record } => {
                 let at = record.pod.index();
-                Ok(self.write_api(o, |api| {
+                Ok(self.write_api(o, Class::Claim, |api| {
                     if let Some(claim) = api.kept.get_mut(at) {
                         *claim = Some(record);
                     }
@@ -193,7 +224,8 @@ impl World {
             }
             Verb::MarkPrimaryDown { down } => {
                 let now = self.now;
-                Ok(self.write_api(o, |api| api.down_since = down.then_some(now)))
+                let at = self.written_by(o, now);
+                Ok(self.write_api(o, Class::Status, |api| api.down_since = down.then_some(at)))
             }
             Verb::SetLabel { pod, label } => {
                 if let Some(pod) = self.pods.get_mut(pod.index()) {
@@ -215,27 +247,66 @@ impl World {
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
             Verb::Evict { pod } => self.evict(o, pod, effect),
             Verb::ScaleIn { to } => self.scale_in(o, to),
-            Verb::CreateCredentials
-            | Verb::Apply(_)
-            | Verb::Delete(_)
-            | Verb::GoBackToConfig
-            | Verb::DeleteOldConfig
-            | Verb::ReleaseFinalizer
-            | Verb::GrowVolume { .. } => Ok(Ok(())),
+            Verb::Apply(object) => {
+                self.apply_object(object);
+                Ok(Ok(()))
+            }
+            Verb::Delete(object) => {
+                self.remove_object(object);
+                Ok(Ok(()))
+            }
+            Verb::CreateCredentials => {
+                self.apply_object(Object::Credentials);
+                Ok(Ok(()))
+            }
+            Verb::GoBackToConfig => {
+                self.go_back_to_config();
+                Ok(Ok(()))
+            }
+            Verb::DeleteOldConfig => {
+                self.faults_mut().arranged.old_configs = 0;
+                Ok(Ok(()))
+            }
+            Verb::ReleaseFinalizer => {
+                self.spec.foreign_finalizer = false;
+                Ok(Ok(()))
+            }
+            Verb::GrowVolume { pod, claim } => Ok(self.grow(o, pod, claim)),
         }
     }
 
     /// A write that the API server refuses when the writer's copy is not the newest (`resourceVersion`); the writer sees its
     /// own writes at once.
-    fn write_api(&mut self, o: usize, change: impl FnOnce(&mut Api)) -> Result<(), String> {
+    ///
+    /// Only writes to the status name the version; Services and claims are written whatever they are by now
+    /// (`interpreter/src/execute/kubernetes.rs`). Searches have all of it refused.
+    fn write_api(
+        &mut self,
+        o: usize,
+        class: Class,
+        change: impl Fn(&mut Api),
+    ) -> Result<(), String> {
+        let each = self.faults.is_some();
+        let lagging = self
+            .on_operator(o)
+            .is_some_and(|it| it.spec.is_some_and(|spec| spec != self.spec));
         let Some(operator) = self.operators.get_mut(o) else {
             return Err("no operator".to_owned());
         };
-        if operator.cache != self.api {
+        let (cache, api) = (&operator.cache, &self.api);
+        let same_status = cache.record == api.record && cache.down_since == api.down_since;
+        let agrees = match each {
+            true => class != Class::Status || (same_status && !lagging),
+            false => cache == api,
+        };
+        if !agrees {
             return Err("conflict: the object has been modified".to_owned());
         }
         change(&mut self.api);
-        operator.cache = self.api.clone();
+        match each {
+            true => change(&mut operator.cache),
+            false => operator.cache = self.api.clone(),
+        }
         Ok(())
     }
 
@@ -256,7 +327,11 @@ impl World {
         let Some(process) = process.filter(|_| reachable) else {
             return Ok(Err("the connection is gone".to_owned()));
         };
-        let frozen = process.frozen.is_some();
+        if process.ails(|it| it.denies_operator) {
+            return Ok(Err("the connection is gone".to_owned()));
+        }
+        let (busy, loads) = (process.ails(|it| it.busy), process.is_loading());
+        let frozen = process.frozen.is_some() || self.is_pod(n, |it| it.answers_cut);
         if let Verb::AwaitCopy { .. } = effect.verb {
             return match frozen {
                 true => Ok(Err("no answer in time".to_owned())),
@@ -266,26 +341,61 @@ impl World {
         let Some(command) = self.command_of(effect, seen) else {
             return Ok(Err("the primary's address is not known".to_owned()));
         };
-        if let Command::Promote { epoch, silent } = command {
-            invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
-            if effect.reason == Reason::PrimaryGone
-                && let Some(before) = seen.record.and_then(|record| record.served)
-            {
-                invariants::silence::nobody_follows(self, o, before.pod_uid)?;
+        if busy {
+            return Ok(Err("-BUSY".to_owned()));
+        }
+        if loads && command.is_of_replication() {
+            return Ok(Err("-LOADING".to_owned()));
+        }
+        let fate = self.take_fate(o);
+        if fate == Some(Fate::Lost) {
+            return Ok(Err("no answer in time".to_owned()));
+        }
+        self.judge(o, (pod, uid), effect, seen, command)?;
+        match fate {
+            Some(Fate::Delayed) => self.delay(uid, command),
+            _ => self.send(uid, command),
+        }
+        if matches!(command, Command::Promote { .. }) && self.is_ordered(effect.guard.epoch) {
+            self.leave_others_behind(uid);
+        }
+        if frozen || fate.is_some() {
+            return Ok(Err("no answer in time".to_owned()));
+        }
+        self.read_back(o, n, uid);
+        Ok(Ok(()))
+    }
+
+    /// What must hold right before a command is sent.
+    fn judge(
+        &self,
+        o: usize,
+        (pod, uid): (Ordinal, PodUid),
+        effect: &Effect,
+        seen: &Observation,
+        command: Command,
+    ) -> Result<(), Violation> {
+        match command {
+            Command::Promote { epoch, .. } if self.is_ordered(effect.guard.epoch) => {
+                invariants::one_promotion_per_epoch(self, uid, epoch)?;
             }
-            invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
+            Command::Promote { epoch, silent } => {
+                invariants::before_promotion(self, o, (pod.index(), uid), epoch, silent)?;
+                if effect.reason == Reason::PrimaryGone
+                    && let Some(before) = seen.record.and_then(|record| record.served)
+                {
+                    invariants::silence::nobody_follows(self, o, before.pod_uid)?;
+                }
+                invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
+            }
+            _ => {}
         }
         if let Verb::Follow { primary, .. } = effect.verb
             && effect.reason == Reason::SecondPrimaryDemoted
         {
             invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
         }
-        self.send(uid, command);
-        if frozen {
-            return Ok(Err("no answer in time".to_owned()));
-        }
-        self.read_back(o, n, uid);
-        Ok(Ok(()))
+        Ok(())
     }
 
     /// The command of an effect; none where it names a pod whose address is not known.

@@ -10,6 +10,7 @@ use wellcake_crds::v1beta1::Phase;
 
 use crate::actions::{Action, summary};
 use crate::dive::{Dive, Start};
+use crate::faults::Mishap;
 use crate::invariants::{self, Violation};
 use crate::operator::Brain;
 use crate::world::World;
@@ -88,11 +89,15 @@ pub fn run(
 /// Comes to life, meets the events that `next` gives, gets rid of its faults and must come to rest.
 pub(crate) fn live(
     world: &mut World,
-    mut next: impl FnMut(&World) -> Option<Action>,
+    mut next: impl FnMut(&mut World) -> Option<Action>,
     brain: Brain,
     mut trace: Option<&mut String>,
 ) -> Result<End, Violation> {
-    settle(world, brain, trace.as_deref_mut())?;
+    // A takeover may meet what stands in its way.
+    let untidy = world.made_elsewhere && world.faults.is_some();
+    if !untidy {
+        settle(world, brain, trace.as_deref_mut())?;
+    }
     while let Some(action) = next(world) {
         perform(world, action, brain, trace.as_deref_mut())?;
     }
@@ -225,6 +230,10 @@ pub fn heal(
     mut trace: Option<&mut String>,
 ) -> Result<(), Violation> {
     perform(world, Action::Reap, brain, trace.as_deref_mut())?;
+    if world.faults.is_some() {
+        let mended = Action::Mishap(Mishap::MendAll);
+        perform(world, mended, brain, trace.as_deref_mut())?;
+    }
     perform(world, Action::Hibernate(false), brain, trace.as_deref_mut())?;
     for n in 0..world.pods.len() {
         for action in [Action::Thaw(n), Action::Show(n), Action::Join(n)] {
@@ -304,7 +313,11 @@ fn needs_person(world: &World, reason: Reason) -> bool {
         .record
         .is_some_and(|record| record.pod.0 >= world.replicas);
     let alone = world.spec.pods == 1 && !world.spec.persistence.survives_replacement();
+    // A takeover is of what a person arranged.
+    let untidy = world.made_elsewhere && world.faults.is_some();
+    let arranged = [Reason::AdoptionPodsDiffer, Reason::AdoptionPrimaryUnclear];
     NEEDS_PERSON.contains(&reason)
+        || (untidy && arranged.contains(&reason))
         || (made_anew && reason == Reason::DataWithoutRecord)
         || (beyond && reason == Reason::PrimaryScaledAway)
         || (alone && reason == Reason::ChangeLosesData)

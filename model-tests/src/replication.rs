@@ -3,6 +3,7 @@
 
 use wellcake_core::facts::{Millis, Port, Replid};
 
+use crate::faults::kind::Kind;
 use crate::history::Data;
 use crate::invariants::{self, Violation};
 use crate::world::{Disk, Process, World};
@@ -25,7 +26,12 @@ impl World {
             self.empty_socket(n);
             return Ok(());
         }
+        if process.is_loading() {
+            return Ok(());
+        }
         match (process.linked, process.fed_by) {
+            (true, _) if self.is_unheard(n) => self.unlink(n),
+            (true, _) if self.is_pod(n, |it| it.stream_cut) => self.acknowledge_in_vain(n),
             (true, _) => self.stream(n),
             (false, _) if process.frozen.is_some() => {}
             (false, Some(_)) => return self.begin_link(n),
@@ -44,6 +50,9 @@ impl World {
         }) else {
             return;
         };
+        if self.is_pod(n, |it| it.acknowledgements_cut.is_some()) {
+            return;
+        }
         let (run, data) = (source.run, source.data.clone());
         let Some(process) = self.process(n) else {
             return;
@@ -63,6 +72,9 @@ impl World {
     /// Whether `source` lets pod `n` in: with its client port open, by this operator's password; a server that was not admitted
     /// knows only the password of its own kind.
     fn is_let_in(&self, n: usize, source: &Process) -> bool {
+        if source.is_loading() || source.ails(|it| it.denies_replicas) {
+            return false;
+        }
         let own = self
             .pods
             .get(n)
@@ -126,8 +138,14 @@ impl World {
             return Ok(());
         }
         if syncing {
+            if own.ails(|it| it.disk_full) && self.disk != Disk::None {
+                // The file that arrives has no room (`replication.c: readSyncBulkPayload`).
+                self.unlink(n);
+                return Ok(());
+            }
             let untouched = self.api.record.is_none() && own.unfenced.is_some();
-            if own.is_by_itself() || untouched {
+            let by_hand = own.ails(|it| it.by_hand);
+            if own.is_by_itself() || untouched || by_hand {
                 // Its template has it copy from the first pod, whatever that holds.
                 self.give_up(n, &source);
             } else {
@@ -235,6 +253,9 @@ impl World {
     /// The server that pod `n` replicates from, where it can be reached.
     fn upstream_of(&self, n: usize) -> Option<&Process> {
         let pod = self.pods.get(n).filter(|pod| !pod.cut)?;
+        if self.is_pod(n, |it| it.stream_cut) {
+            return None;
+        }
         let process = pod.process.as_ref()?;
         let source = self.at(process.upstream?)?;
         (source.run != process.run).then_some(source)
@@ -283,6 +304,9 @@ impl World {
         let now = self.now;
         let aof = self.disk == Disk::Aof;
         let fed = self.is_fed(n);
+        if self.ends_on_full_disk(n, &data) {
+            return;
+        }
         let Some(pod) = self.pods.get_mut(n) else {
             return;
         };
@@ -301,10 +325,13 @@ impl World {
         process.linked = true;
         process.syncing = false;
         process.unlinked_at = None;
-        if aof && process.rewrites.is_none() {
+        if aof && process.appends() {
             pod.disk = Some(process.data.clone());
         }
         let upstream = process.upstream;
+        if self.is_pod(n, |it| it.acknowledgements_cut.is_some()) {
+            return self.fired(Kind::AcknowledgementsCut);
+        }
         self.acknowledge(upstream);
     }
 
@@ -344,21 +371,21 @@ impl World {
         };
         if let Some(data) = process.in_socket.take() {
             process.data = data;
-            if aof && process.rewrites.is_none() {
+            if aof && process.appends() {
                 pod.disk = Some(process.data.clone());
             }
         }
     }
 
     /// A replica's `REPLCONF ACK` reaches the server at an address.
-    fn acknowledge(&mut self, addr: Option<u16>) {
+    pub(crate) fn acknowledge(&mut self, addr: Option<u16>) {
         let now = self.now;
         if let Some(process) = addr.and_then(|addr| self.at_mut(addr)) {
             process.acknowledged = Some(now);
         }
     }
 
-    fn unlink(&mut self, n: usize) {
+    pub(crate) fn unlink(&mut self, n: usize) {
         let now = self.now;
         if let Some(process) = self.process(n) {
             if process.linked {

@@ -37,7 +37,21 @@ pub enum Command {
     CloseClients,
 }
 
+impl Command {
+    /// Whether a server refuses it with `-LOADING` (measured; `commands/replicaof.json`).
+    pub const fn is_of_replication(self) -> bool {
+        matches!(self, Self::Promote { .. } | Self::Follow(_) | Self::Nobody)
+    }
+}
+
 impl World {
+    /// A command arrives after everything else that is on its way.
+    pub(crate) fn delay(&mut self, uid: PodUid, command: Command) {
+        if let Some(process) = self.process_of(uid) {
+            process.waiting.push(command);
+        }
+    }
+
     /// A command reaches a server. One that is frozen gets it when it goes on, although whoever sent it has given up and closed
     /// the connection by then (measured, on connections that were there and on new ones).
     pub fn send(&mut self, uid: PodUid, command: Command) {
@@ -56,6 +70,9 @@ impl World {
             return;
         };
         process.frozen = None;
+        if process.ails(|it| it.busy) {
+            process.ails_mut().busy = false;
+        }
         for command in std::mem::take(&mut process.waiting) {
             self.obey(uid, command, true);
         }
@@ -88,7 +105,14 @@ impl World {
                     unfenced.with_our_password = true;
                 }
             }
-            Command::Configure => process.configured = true,
+            Command::Configure => {
+                process.configured = true;
+                let directives = process.ails.as_deref().and_then(|it| it.directives);
+                let answered = self.answer_directives(directives);
+                if let Some(process) = self.process_of(uid).filter(|it| it.ails.is_some()) {
+                    process.ails_mut().directives = answered;
+                }
+            }
             Command::NeedReplica(needed) => process.needs_replica = needed,
             Command::Pause(time) => process.paused_until = Some(now.after(time)),
             Command::Unpause => process.paused_until = None,
@@ -186,8 +210,12 @@ impl World {
             self.processes()
                 .any(|(_, p)| p.run == *run && p.acks(self.now))
         });
+        let kept = kept.filter(|run| !self.is_cut_from_clients(*run));
         let routed = || {
             let Ordinal(n) = self.api.routes[0]?;
+            if self.is_pod(usize::from(n), |it| it.clients_cut) {
+                return None;
+            }
             let pod = self.pods.get(usize::from(n)).filter(|pod| pod.exists)?;
             pod.process
                 .as_ref()
@@ -210,7 +238,7 @@ impl World {
                     epoch: process.epoch,
                     pod: pod.uid,
                 });
-                if aof && process.rewrites.is_none() {
+                if aof && process.appends() {
                     pod.disk = Some(process.data.clone());
                 }
                 if self.left_behind.contains_key(&run) {

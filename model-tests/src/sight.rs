@@ -1,25 +1,45 @@
 //! What an operator sees: its caches, the answers of servers, and the observation that follows.
 
 use wellcake_core::facts::{
-    ClaimFacts, ClaimUid, Directives, Former, Fresh, Kept, Known, Link, Object, ObjectFacts,
-    ObjectState, Observation, Offset, Ordinal, PasswordSource, PodFacts, PodObject, PodUid, Port,
-    Reachability, Revision, Role, Served, ServerFacts, Tick, Upstream, Volume,
+    ClaimFacts, Directives, Former, Fresh, Kept, Known, Link, Object, ObjectFacts, ObjectState,
+    Observation, Offset, Ordinal, PodFacts, PodObject, PodUid, Port, Reachability, Revision, Role,
+    RunId, Served, ServerFacts, Tick, Upstream, Volume,
 };
 
+use crate::faults::kind::Kind;
+use crate::faults::lag::Cache;
+use crate::faults::standing::Node;
 use crate::world::{Disk, Process, World};
 
 impl World {
     /// Operator `o` gets what the API server says now.
     pub fn watch(&mut self, o: usize) {
         let objects: Vec<_> = (0..self.pods.len()).map(|n| self.object(n)).collect();
-        let (api, now, replicas) = (self.api.clone(), self.now, self.replicas);
+        let (api, now) = (self.api_as_cached(o), self.now);
+        let (pods_lag, claims_lag) = (
+            self.is_lagging(o, Cache::Pods),
+            self.is_lagging(o, Cache::Claims),
+        );
+        let replicas = self.replicas_as_cached(o);
+        self.open_eyes(o);
+        if pods_lag {
+            self.note_pod_lag(o);
+        }
         let Some(operator) = self.operators.get_mut(o) else {
             return;
         };
         operator.cache = api;
+        let mut news = false;
         operator.replicas = replicas;
         for (facts, (object, claim)) in operator.pods.iter_mut().zip(objects) {
-            facts.claim = claim.map_or(Known::Absent, |c| Known::seen(now, c));
+            if claims_lag {
+                news |= facts.claim.value().copied() != claim;
+            } else {
+                facts.claim = claim.map_or(Known::Absent, |c| Known::seen(now, c));
+            }
+            if pods_lag {
+                continue;
+            }
             let gone = facts.object.last().map(|old| old.uid) != object.map(|new| new.uid);
             if gone {
                 if let Some(old) = facts.object.last() {
@@ -29,6 +49,7 @@ impl World {
             }
             facts.object = object.map_or(Known::Absent, |o| Known::seen(now, o));
         }
+        self.note_lag(Cache::Claims, news);
     }
 
     fn object(&self, n: usize) -> (Option<PodObject>, Option<ClaimFacts>) {
@@ -40,17 +61,20 @@ impl World {
             terminating: pod.terminating,
             container: pod.reported,
             label: pod.label,
-            node_out_of_service: false,
+            node_out_of_service: self.is_pod(n, |it| it.node == Node::OutOfService),
             revision: if pod.made_from == self.template {
                 Revision::Current
             } else {
                 Revision::Outdated
             },
-            trouble: None,
+            trouble: self.obstructs(n).filter(|_| pod.process.is_none()),
         });
         let claim = (self.disk != Disk::None).then_some(ClaimFacts {
-            uid: ClaimUid(u16::try_from(n).unwrap_or(u16::MAX)),
-            volume: Volume::Enough,
+            uid: self.claim_uid(n),
+            volume: self
+                .on_pod(n)
+                .and_then(|it| it.volume)
+                .unwrap_or(Volume::Enough),
             younger_than_cluster: pod.claim_is_young,
         });
         (object, claim)
@@ -67,6 +91,9 @@ impl World {
             return;
         };
         let answer = self.ask(o, n, uid, dropped);
+        if self.is_pod(n, |it| it.answers_cut) {
+            self.fired(Kind::WayFromPodCut);
+        }
         let recorded = self.operators.get(o).and_then(|op| op.cache.record);
         let Some(operator) = self.operators.get_mut(o) else {
             return;
@@ -90,7 +117,20 @@ impl World {
                 }
                 Known::seen(now, server)
             }
-            Answer::Refused | Answer::Nothing => facts.server.failed(now),
+            // The same process still runs, and nothing that would change its role gets through
+            // (`interpreter/src/valkey/server.rs`).
+            Answer::Busy(run, truth) if facts.server.value().is_some_and(|it| it.run == run) => {
+                if let Some(seen) = operator.truth.get_mut(n) {
+                    *seen = Some((now, truth));
+                }
+                match facts.server.value() {
+                    Some(server) => Known::seen(now, *server),
+                    None => facts.server,
+                }
+            }
+            Answer::Refused | Answer::Nothing | Answer::Busy(..) | Answer::Denied => {
+                facts.server.failed(now)
+            }
         };
     }
 
@@ -98,7 +138,7 @@ impl World {
         let Some(pod) = self.pods.get(n) else {
             return Answer::Nothing;
         };
-        if dropped || pod.hidden {
+        if dropped || pod.hidden || self.is_pod(n, |it| it.answers_cut) {
             return Answer::Nothing;
         }
         let process = if pod.exists && pod.uid == uid {
@@ -107,9 +147,9 @@ impl World {
             return self.ask_former(o, uid);
         };
         match process {
-            Some(process) if process.frozen.is_some() => Answer::Nothing,
-            Some(process) => Answer::Server(self.facts(o, uid, process), process.serves()),
-            None => Answer::Refused,
+            Some(process) => self.answer_of(o, uid, process),
+            None if self.is_node_up(n) => Answer::Refused,
+            None => Answer::Nothing,
         }
     }
 
@@ -118,10 +158,32 @@ impl World {
         let Some(zombie) = self.zombies.iter().find(|zombie| zombie.uid == uid) else {
             return Answer::Refused;
         };
-        if zombie.hidden || zombie.process.frozen.is_some() {
+        if zombie.hidden {
             return Answer::Nothing;
         }
-        Answer::Server(self.facts(o, uid, &zombie.process), zombie.process.serves())
+        self.answer_of(o, uid, &zombie.process)
+    }
+
+    /// What a server that is reached answers.
+    fn answer_of(&self, o: usize, uid: PodUid, process: &Process) -> Answer {
+        if process.ails(|it| it.busy) {
+            let serves = process.primary && process.port == Port::Client;
+            return Answer::Busy(process.run, serves);
+        }
+        if process.frozen.is_some() {
+            return Answer::Nothing;
+        }
+        if process.ails(|it| it.denies_operator) {
+            return Answer::Denied;
+        }
+        let mut facts = self.facts(o, uid, process);
+        if let Some((_, replid)) = process.ails.as_deref().and_then(|it| it.loads) {
+            // Nothing of its data is known before all of it is there.
+            facts.loading = true;
+            (facts.replid, facts.replid2, facts.replid2_until) = (replid, None, Offset(0));
+            (facts.offset, facts.keys) = (Offset(0), facts.keys / 2);
+        }
+        Answer::Server(facts, process.serves())
     }
 
     fn facts(&self, o: usize, uid: PodUid, process: &Process) -> ServerFacts {
@@ -145,6 +207,7 @@ impl World {
                 syncing: process.syncing,
             }
         };
+        let arranged = self.arranged();
         ServerFacts {
             pod_uid: uid,
             run: process.run,
@@ -160,15 +223,15 @@ impl World {
             uptime: u32::try_from(self.now.since(process.started).0 / 1000).unwrap_or(u32::MAX),
             needs_replica: process.needs_replica,
             has_replica: process.primary && self.is_followed(uid),
-            directives: if process.configured {
-                Directives::Set
-            } else {
-                Directives::Unset
+            directives: match process.ails.as_deref().and_then(|it| it.directives) {
+                Some(directives) => directives,
+                None if process.configured => Directives::Set,
+                None => Directives::Unset,
             },
             rewriting: process.rewrites.is_some(),
-            major: 8,
+            major: if arranged.newer { 9 } else { 8 },
             unfenced: process.unfenced.is_some(),
-            other_users: false,
+            other_users: arranged.users && process.unfenced.is_some(),
         }
     }
 
@@ -222,7 +285,15 @@ impl World {
                     server.run_since = last.map_or(now, |last| last.run_since);
                     Known::seen(now, server)
                 }
-                Answer::Refused | Answer::Nothing => known.failed(now),
+                Answer::Busy(run, _) if known.value().is_some_and(|it| it.run == run) => {
+                    match known.value() {
+                        Some(server) => Known::seen(now, *server),
+                        None => known,
+                    }
+                }
+                Answer::Refused | Answer::Nothing | Answer::Busy(..) | Answer::Denied => {
+                    known.failed(now)
+                }
             };
             operator.former.insert(uid, known);
             let truth = operator.cache.record.map(|record| record.truth());
@@ -268,19 +339,27 @@ impl World {
             } else {
                 self.now
             };
-            objects.set(object, Known::seen(since, ObjectState::Matches));
+            let matches = Known::seen(since, ObjectState::Matches);
+            objects.set(object, self.seen_object(object, since).unwrap_or(matches));
         }
-        if self.made_elsewhere && self.template == 0 {
+        if self.made_elsewhere && self.template == 0 && self.faults.is_none() {
             let state = match operator.cache.record {
                 Some(_) => ObjectState::Kept,
                 None => ObjectState::Theirs,
             };
             objects.set(Object::StatefulSet, Known::seen(self.now, state));
         }
+        let arranged = self.arranged();
+        objects.config_refused = arranged.config_refused;
+        objects.config_before = self.faults.is_some() && !arranged.config_refused;
+        objects.old_configs = arranged.old_configs;
+        if self.on_operator(o).is_some_and(|it| it.blind) {
+            objects = ObjectFacts::unknown(self.now);
+        }
         objects.client_route = operator.cache.routes[0];
         objects.primary_route = operator.cache.routes[1];
         objects.replicas_applied = operator.replicas;
-        objects.password = Known::seen(self.now, PasswordSource::Usable);
+        objects.password = Known::seen(self.now, self.seen_password(o));
         let record = operator.cache.record;
         let former = self.former_uids(o).into_iter().filter_map(|uid| {
             Some(Former {
@@ -293,7 +372,7 @@ impl World {
             })
         });
         // Of pods that nobody asks for only those are seen that are there.
-        let asked = usize::from(operator.replicas.max(self.spec.pods));
+        let asked = usize::from(operator.replicas.max(self.seen_spec(o).pods));
         let recorded = record.map_or(0, |record| usize::from(record.pods()));
         let there = operator
             .pods
@@ -309,13 +388,14 @@ impl World {
                     .object
                     .last()
                     .and_then(|object| operator.reach.get(&object.uid).copied()),
+                login: arranged.login,
                 ..*facts
             });
         let kept = operator.cache.kept.iter().flatten();
         Some(Observation {
             record,
             kept_record: kept.max_by_key(|record| record.epoch).copied(),
-            primary_down_since: operator.cache.down_since,
+            primary_down_since: operator.cache.down_since.map(|at| self.read_by(o, at)),
             primary_offset: operator
                 .offset
                 .filter(|(of, _)| {
@@ -328,7 +408,7 @@ impl World {
             objects,
             pods: pods.collect(),
             former: former.collect(),
-            rival: false,
+            rival: arranged.rival,
         })
     }
 }
@@ -345,6 +425,10 @@ fn is_offset_of(truth: &Served, uid: PodUid, server: &ServerFacts) -> bool {
 enum Answer {
     /// An answer, and whether the server would have acknowledged a write.
     Server(ServerFacts, bool),
+    /// `-BUSY`, of which process, and whether that is a primary that clients reach.
+    Busy(RunId, bool),
+    /// The operator's user is unknown there.
+    Denied,
     /// Nobody listens.
     Refused,
     /// No answer in time.
@@ -360,6 +444,14 @@ fn note(uid: PodUid, before: Option<Reachability>, answer: &Answer, now: Tick) -
     match answer {
         Answer::Server(..) => {
             reach.kept = Kept::Up;
+            reach.fresh = Fresh::NotTried;
+        }
+        // Whoever answers lives, whatever it says.
+        Answer::Busy(..) => reach.fresh = Fresh::NotTried,
+        Answer::Denied => {
+            if reach.kept == Kept::Up {
+                reach.kept = Kept::Closed { at: now };
+            }
             reach.fresh = Fresh::NotTried;
         }
         Answer::Refused => refuse(&mut reach, now),

@@ -7,6 +7,7 @@ use wellcake_core::facts::{
 };
 use wellcake_crds::v1beta1::{Profile, Topology};
 
+use crate::faults::standing::{Ails, Faults};
 use crate::history::{Data, Write};
 use crate::operator::Operator;
 use crate::servers::{Command, REPLICA_LAG};
@@ -68,6 +69,8 @@ pub struct Process {
     pub acknowledged: Option<Tick>,
     /// If another operator's template started it.
     pub unfenced: Option<Unfenced>,
+    /// What is wrong with it.
+    pub ails: Option<Box<Ails>>,
 }
 
 /// What is known of a process that began with its client port open. Its port counts as the fence's until it was admitted.
@@ -85,7 +88,7 @@ impl Process {
     /// Whether it takes writes, at once or after a pause.
     pub fn serves(&self) -> bool {
         let open = self.port == Port::Client || self.unfenced.is_some();
-        self.primary && open && self.frozen.is_none()
+        self.primary && open && self.frozen.is_none() && !self.is_loading()
     }
 
     /// Whether it took clients before anybody had looked at it.
@@ -96,7 +99,8 @@ impl Process {
 
     /// Whether it would acknowledge a write now.
     pub fn acks(&self, now: Tick) -> bool {
-        self.serves() && !self.is_paused(now) && !self.has_stopped(now)
+        let saves = !self.ails(|it| it.disk_full);
+        self.serves() && !self.is_paused(now) && !self.has_stopped(now) && saves
     }
 
     /// Whether it takes no writes for now, from clients and from its primary.
@@ -245,6 +249,8 @@ pub struct World {
     pub replicas: u8,
     /// Whether the first template, and what was made from it, is another operator's.
     pub made_elsewhere: bool,
+    /// Faults that stand beside those above; only random runs have any.
+    pub faults: Option<Box<Faults>>,
 }
 
 impl World {
@@ -274,6 +280,7 @@ impl World {
             template: 0,
             replicas: pods,
             made_elsewhere: false,
+            faults: None,
         };
         for _ in 0..pods {
             let uid = PodUid(world.id());
@@ -338,6 +345,7 @@ impl World {
             configured: false,
             acknowledged: None,
             unfenced: None,
+            ails: None,
         }
     }
 

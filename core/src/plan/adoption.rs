@@ -84,8 +84,14 @@ pub fn objects(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut D
 /// was within one of its passes.
 fn take_first(seen: &Observation, now: Tick, decision: &mut Decision) {
     let object = Object::HeadlessService;
-    let Known::Seen(found) = seen.objects.state(object) else {
-        return;
+    let found = match seen.objects.state(object) {
+        Known::Seen(found) => found,
+        Known::Absent => {
+            decision.act(Verb::Apply(object), Guard::NONE, Reason::ObjectCreated);
+            decision.wait(Reason::TakingOver, None);
+            return;
+        }
+        Known::Maybe { .. } => return,
     };
     let until = found.at.after(limits::TAKE_OVER_QUIET);
     match found.value {

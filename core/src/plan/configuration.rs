@@ -48,6 +48,14 @@ pub fn plan(spec: &SpecFacts, seen: &Observation, now: Tick, decision: &mut Deci
 /// Whether the file may get what differs from it, all of which a server takes while it runs: every server that was made for the
 /// file has taken it, or none runs at all.
 pub fn is_file_due(seen: &Observation, now: Tick) -> bool {
+    // No pod has it while the template of the operator before is kept, and no server there is set.
+    let template = seen.objects.state(Object::StatefulSet);
+    if matches!(
+        template.value(),
+        Some(ObjectState::Kept | ObjectState::RollAsked)
+    ) {
+        return true;
+    }
     let answers = seen.ordinals().any(|(pod, _)| seen.answers(pod));
     let mut servers = current(seen, now).map(|(_, it)| it.directives == Directives::Set);
     match servers.next() {

@@ -135,6 +135,16 @@ fn one_service_is_taken_first_and_watched_before_anything_else() {
 }
 
 #[test]
+fn where_the_first_object_is_missing_it_is_made_and_watched() {
+    let mut s = theirs(cache());
+    s.seen.objects.set(Object::HeadlessService, Known::Absent);
+    let decision = s.decide();
+    assert_eq!(verbs(&decision), [Verb::Apply(Object::HeadlessService)]);
+    assert_eq!(decision.effects[0].reason, Reason::ObjectCreated);
+    assert!(waits_for(&decision, Reason::TakingOver));
+}
+
+#[test]
 fn an_operator_that_takes_the_first_object_back_is_named_and_nothing_else_is_taken() {
     for (since, again) in [(NOW, false), (LONG_AGO, true)] {
         let mut s = theirs(cache());
@@ -340,6 +350,17 @@ fn a_template_that_is_kept_rolls_nothing_and_is_told() {
     let decision = s.decide();
     assert_eq!(verbs(&decision), [Verb::Apply(Object::StatefulSet)]);
     assert_eq!(decision.effects[0].reason, Reason::TemplateReplaced);
+}
+
+#[test]
+fn the_file_that_no_pod_of_a_kept_template_has_follows_at_once() {
+    let mut s = taken();
+    let differs = Known::seen(NOW, ObjectState::Differs);
+    s.seen.objects.set(Object::Config, differs);
+    for n in 0..3 {
+        s.server(n, |server| server.directives = Directives::Unset);
+    }
+    assert_eq!(verbs(&s.decide()), [Verb::Apply(Object::Config)]);
 }
 
 #[test]

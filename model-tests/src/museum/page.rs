@@ -233,6 +233,7 @@ pub(crate) fn in_words(event: Action) -> Option<String> {
         Action::Join(n) => format!("Pod {n} reaches other pods again."),
         Action::Crash(o) => format!("Operator {o} is killed and starts again."),
         Action::Elect(o) => format!("Operator {o} takes the lease if it is free."),
+        Action::Mishap(mishap) => format!("Something else goes wrong: {mishap:?}."),
     })
 }
 

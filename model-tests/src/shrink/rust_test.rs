@@ -12,13 +12,17 @@ pub fn rust_test(saved: &Saved) -> String {
     for event in &saved.events {
         let _ = writeln!(events, "        {event:?},");
     }
+    let mishaps = match start.faults {
+        Some(_) => "use wellcake_model_tests::faults::Mishap::*;\n",
+        None => "",
+    };
     format!(
         "//! Events that broke \"{breaks}\", by `valkey-model shrink`.
 
 use wellcake_crds::v1beta1::Profile;
 use wellcake_model_tests::actions::Action::*;
 use wellcake_model_tests::dive::Start;
-use wellcake_model_tests::world::Disk;
+{mishaps}use wellcake_model_tests::world::Disk;
 
 #[test]
 fn seed_{seed}_keeps_every_invariant_and_comes_to_rest() {{
@@ -27,6 +31,7 @@ fn seed_{seed}_keeps_every_invariant_and_comes_to_rest() {{
         disk: Disk::{disk:?},
         profile: Profile::{profile:?},
         made_elsewhere: {made_elsewhere},
+        faults: {faults:?},
     }};
     #[rustfmt::skip]
     let events = [
@@ -41,5 +46,6 @@ fn seed_{seed}_keeps_every_invariant_and_comes_to_rest() {{
         disk = start.disk,
         profile = start.profile,
         made_elsewhere = start.made_elsewhere,
+        faults = start.faults,
     )
 }

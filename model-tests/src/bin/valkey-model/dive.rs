@@ -11,6 +11,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 use wellcake_core::step;
 use wellcake_model_tests::dive::{Dive, Dived};
+use wellcake_model_tests::faults::api::{Answer, Class};
+use wellcake_model_tests::faults::kind::{self, Tally};
 use wellcake_model_tests::random::End;
 
 use super::{FOUND, GOOD};
@@ -54,11 +56,17 @@ pub struct Kind {
     /// given.
     #[arg(long)]
     even: bool,
+    /// All kinds of faults may come, and not only those that searches try, too; how often each took effect is told. 300 events if
+    /// `--steps` is not given.
+    #[arg(long, conflicts_with = "even")]
+    all: bool,
 }
 
 impl Kind {
     pub fn dive(&self, seed: u64) -> Dive {
-        if self.even {
+        if self.all {
+            Dive::all(seed, self.steps.unwrap_or(STEPS_OF_TESTS))
+        } else if self.even {
             Dive::even(seed, self.steps.unwrap_or(STEPS_OF_TESTS))
         } else {
             Dive::of(seed, self.steps)
@@ -71,8 +79,10 @@ impl Kind {
         if let Some(steps) = self.steps {
             text.push_str(&format!(" --steps {steps}"));
         }
-        if self.even {
-            text.push_str(" --even");
+        for (given, flag) in [(self.even, " --even"), (self.all, " --all")] {
+            if given {
+                text.push_str(flag);
+            }
         }
         text
     }
@@ -112,12 +122,15 @@ struct Sum {
     seeds_per_hour: f64,
     /// How long all worlds lived.
     simulated_seconds: f64,
+    /// How often each kind of fault took effect, where all of them may.
+    faults: Tally,
 }
 
 impl Sum {
     fn add(&mut self, seed: u64, dived: Dived) {
         self.seeds += 1;
         self.events += dived.events;
+        self.faults.add(&dived.faults);
         self.simulated_seconds += dived.millis as f64 / 1000.0;
         // Two seeds that change their end states for each other's are noticed.
         let own = dived.digest.wrapping_mul(u128::from(seed) * 2 + 1);
@@ -226,6 +239,9 @@ fn print(options: &Options, sum: &Sum) -> Result<()> {
         sum.broken.len(),
         sum.digest,
     );
+    if options.kind.all {
+        print_faults(&sum.faults);
+    }
     for (reason, count) in &sum.needs_person {
         println!("{count} ended with {reason}, which needs a person");
     }
@@ -239,4 +255,26 @@ fn print(options: &Options, sum: &Sum) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// How often each kind took effect, two in a line.
+fn print_faults(tally: &Tally) {
+    let kinds = kind::Kind::ALL;
+    let fired = kinds.iter().filter(|kind| tally.of(**kind) > 0).count();
+    println!("{fired} of {} kinds of faults took effect:", kinds.len());
+    for pair in kinds.chunks(2) {
+        let cells: Vec<String> = pair
+            .iter()
+            .map(|kind| format!("{:<28} {:>10}", kind.as_str(), tally.of(*kind)))
+            .collect();
+        println!("  {}", cells.join("    "));
+    }
+    println!("answers of the API server to writes:");
+    for class in Class::ALL {
+        let cells: Vec<String> = Answer::ALL
+            .iter()
+            .map(|answer| format!("{answer:?} {}", tally.of_answer(class, *answer)))
+            .collect();
+        println!("  {:<9} {}", format!("{class:?}"), cells.join(", "));
+    }
 }

@@ -12,6 +12,7 @@
 //!   behind while it lives: nobody asks for them else.
 //! * Acknowledgements count as what is owed, by write, and who acknowledged first, by epoch.
 //! * `zombie_writes` is only counted.
+//! * Faults that stand, and what ails a process of itself, are only in random runs.
 
 mod facts;
 
@@ -145,6 +146,7 @@ impl Digest<'_> {
             template,
             replicas,
             made_elsewhere,
+            faults: _,
         } = world;
         self.spec(spec);
         self.pair(
@@ -317,6 +319,7 @@ impl Digest<'_> {
             in_socket,
             rewrites,
             waiting,
+            ails: _,
         } = process;
         let unfenced = unfenced.map_or(0, |it| {
             let Unfenced {

@@ -1,0 +1,90 @@
+//! Random runs with all faults, from fixed seeds: every kind takes effect, every invariant holds, and every run comes to rest.
+
+use std::collections::BTreeMap;
+
+use wellcake_core::step;
+use wellcake_model_tests::dive::Dive;
+use wellcake_model_tests::faults::api::{Answer, Class};
+use wellcake_model_tests::faults::kind::{Kind, Tally};
+use wellcake_model_tests::invariants::Violation;
+use wellcake_model_tests::random::End;
+
+const SEEDS: u64 = 10_000;
+const STEPS: u32 = 300;
+
+/// Seeds that break an invariant by what `FOUND.md` lists as open, and which.
+const OPEN: [(u64, &str); 0] = [];
+
+fn setting(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name)
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(otherwise)
+}
+
+#[test]
+fn every_kind_of_fault_takes_effect_and_no_invariant_breaks() {
+    let (first, seeds) = (setting("SEED", 0), setting("SEEDS", SEEDS));
+    let mut tally = Tally::default();
+    let mut needs_person = BTreeMap::new();
+    let mut broken = Vec::new();
+    for seed in first..first + seeds {
+        let dived = Dive::all(seed, STEPS).to_the_end(step);
+        tally.add(&dived.faults);
+        match dived.end {
+            Ok(End::Settled) => {}
+            Ok(End::NeedsPerson(reason)) => *needs_person.entry(reason).or_insert(0) += 1,
+            Err(violation) => broken.push((seed, violation)),
+        }
+    }
+    let all = broken.len();
+    let is_open =
+        |(seed, violation): &(u64, Violation)| OPEN.contains(&(*seed, violation.invariant));
+    broken.retain(|it| !is_open(it));
+    let tried = OPEN
+        .iter()
+        .filter(|(seed, _)| (first..first + seeds).contains(seed));
+    let open = tried.count();
+    println!("{seeds} runs; these end with a refusal that needs a person: {needs_person:?}");
+    for kind in Kind::ALL {
+        println!("{:<28} {}", kind.as_str(), tally.of(*kind));
+    }
+    for (seed, violation) in broken.iter().take(200) {
+        println!("seed {seed}: {violation}");
+    }
+    if let Some((seed, _)) = broken.first() {
+        panic!(
+            "{} of {seeds} runs break an invariant; the first:\n{}",
+            broken.len(),
+            Dive::all(*seed, STEPS).story(step)
+        );
+    }
+    assert_eq!(
+        all, open,
+        "some of the seeds in OPEN break nothing any more"
+    );
+    assert!(Kind::ALL.len() >= 40, "{} kinds", Kind::ALL.len());
+    let idle: Vec<&str> = Kind::ALL
+        .iter()
+        .filter(|kind| tally.of(**kind) == 0)
+        .map(|kind| kind.as_str())
+        .collect();
+    assert!(idle.is_empty(), "never took effect: {idle:?}");
+    for class in Class::ALL {
+        for answer in Answer::ALL {
+            let count = tally.of_answer(class, answer);
+            assert!(
+                count > 0,
+                "no write to {class:?} was answered with {answer:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_seed_is_the_same_run_each_time() {
+    for seed in 0..20 {
+        let dive = Dive::all(seed, STEPS);
+        assert_eq!(dive.story(step), dive.story(step));
+    }
+}
