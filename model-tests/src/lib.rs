@@ -12,6 +12,8 @@
 //! * [`crashes`]: operations in which the operator ends at every effect in turn;
 //! * [`shrink`]: the few events that it takes to break an invariant;
 //! * [`recorded`]: what an operator recorded, decided again;
+//! * [`replay`]: what is judged of it: decisions, what was seen and done, and what could have happened instead;
+//! * [`explain`]: the same in words and as a page;
 //! * [`mutants`]: decisions that are wrong on purpose;
 //! * [`museum`]: failures of other operators, replayed;
 //! * [`differential`]: what the simulated servers do beside what real ones do.
@@ -21,6 +23,7 @@ mod changes;
 pub mod copies;
 pub mod crashes;
 pub mod differential;
+pub mod explain;
 pub mod history;
 pub mod invariants;
 pub mod museum;
@@ -28,6 +31,7 @@ pub mod mutants;
 pub mod operator;
 pub mod random;
 pub mod recorded;
+pub mod replay;
 pub mod replication;
 pub mod search;
 pub mod servers;

@@ -8,6 +8,7 @@ mod explore;
 mod fuzz;
 mod replay;
 mod shrink;
+mod source;
 
 use std::process::ExitCode;
 
@@ -52,13 +53,27 @@ enum Command {
     ///
     /// Example: valkey-model shrink 5443
     Shrink(shrink::Options),
-    /// Decides again what an operator recorded with `--record`, and says where it would decide otherwise now.
+    /// Judges again what an operator recorded: its decisions, what it saw and did, and what could have happened instead.
     ///
-    /// Example: valkey-model replay traces/shop_web.jsonl
+    /// Exit codes: 0 nothing found, 1 a decision is another one now or an invariant breaks, 2 the trace could not be read to its
+    /// end; the sentence names the file and the line.
+    ///
+    /// Examples:
+    ///   valkey-model replay traces/shop_web.jsonl
+    ///   valkey-model replay traces/shop_web.jsonl --mode invariants
+    ///   valkey-model replay traces/shop_web.jsonl --mode perturb
+    ///   valkey-model replay traces/shop_web.jsonl@120 --mode diverge --faults 2
+    ///   valkey-model replay model-tests/museum/two-operators.jsonl --mode perturb
+    #[command(verbatim_doc_comment)]
     Replay(replay::Options),
-    /// Says what an operator saw, decided and did, in words.
+    /// Says what an operator saw, on which facts and by which rule it decided, what it rejected and what it did: in words, or as a page
+    /// with a time line.
     ///
-    /// Example: valkey-model explain traces/shop_web.jsonl --line 120
+    /// Examples:
+    ///   valkey-model explain traces/shop_web.jsonl@120
+    ///   valkey-model explain traces/shop_web.jsonl --html web.html
+    ///   valkey-model explain model-tests/museum/two-operators.jsonl --html two-operators.html
+    #[command(verbatim_doc_comment)]
     Explain(explain::Options),
     /// Does scripts of commands and faults to real servers, and says where they do what the model does not allow.
     ///
