@@ -134,7 +134,7 @@ impl Recorder {
 
     /// Writes a pass, if anything but time stamps and numbers that always move differs from the last one.
     pub fn pass(&mut self, pass: &Pass<'_>, names: &Interner) {
-        let like = (*pass.spec, settled(pass.seen), pass.decision.clone());
+        let like = (*pass.spec, pass.seen.settled(), pass.decision.clone());
         if pass.decision.effects.is_empty() && self.last.as_ref() == Some(&like) {
             return;
         }
@@ -187,42 +187,4 @@ impl Drop for Recorder {
     fn drop(&mut self) {
         self.traces.forget(&self.key);
     }
-}
-
-/// The observation without what changes although nothing happens.
-fn settled(seen: &Observation) -> Observation {
-    use wellcake_core::facts::{Fresh, Kept, Known, Link, Offset, Role};
-    let mut seen = seen.clone();
-    seen.primary_offset = seen.primary_offset.map(|_| Offset(0));
-    for pod in &mut seen.pods {
-        if let Known::Seen(stamped)
-        | Known::Maybe {
-            last: Some(stamped),
-            ..
-        } = &mut pod.server
-        {
-            stamped.at = Tick(0);
-            stamped.value.offset = Offset(0);
-            stamped.value.uptime = 0;
-            stamped.value.keys = 0;
-            if let Role::Replica {
-                link: Link::Down { seconds },
-                ..
-            } = &mut stamped.value.role
-            {
-                *seconds = 0;
-            }
-        }
-    }
-    let reaches = seen.pods.iter_mut().filter_map(|pod| pod.reach.as_mut());
-    let former = seen.former.iter_mut().map(|former| &mut former.reach);
-    for reach in reaches.chain(former) {
-        if let Fresh::Refused { at } | Fresh::TimedOut { at } = &mut reach.fresh {
-            *at = Tick(0);
-        }
-        if let Kept::Closed { at } | Kept::TimedOut { at } = &mut reach.kept {
-            *at = Tick(0);
-        }
-    }
-    seen
 }

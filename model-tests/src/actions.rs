@@ -196,7 +196,7 @@ impl World {
             }
             Action::Stretch(seconds) => {
                 for _ in 0..seconds {
-                    self.second(brain)?;
+                    self.second(|world, action| world.act(action, brain, None))?;
                 }
             }
             Action::Mishap(Mishap::DecideAgain(o)) => {
@@ -211,26 +211,32 @@ impl World {
         Ok(())
     }
 
-    /// A second in which replicas replicate, a client writes and the operator that leads does what it decides.
-    fn second(&mut self, brain: Brain) -> Result<(), Violation> {
-        self.act(Action::Advance(1_000), brain, None)?;
+    /// A second in which replicas replicate, a client writes and the operator that leads does what it decides. `act` lets each of
+    /// these events happen.
+    pub(crate) fn second(
+        &mut self,
+        mut act: impl FnMut(&mut Self, Action) -> Result<(), Violation>,
+    ) -> Result<(), Violation> {
+        act(self, Action::Advance(1_000))?;
         for n in 0..self.pods.len() {
-            self.act(Action::Replicate(n), brain, None)?;
+            act(self, Action::Replicate(n))?;
         }
-        self.act(Action::Write, brain, None)?;
+        act(self, Action::Write)?;
         let Some(o) = self.leader() else {
             return Ok(());
         };
-        self.act(Action::Look(o), brain, None)?;
-        self.act(Action::Decide(o), brain, None)?;
-        let is_busy = |world: &Self| {
-            let operator = world.operators.get(o);
-            operator.is_some_and(|operator| !operator.queue.is_empty())
-        };
-        while is_busy(self) {
-            self.act(Action::Execute(o), brain, None)?;
+        act(self, Action::Look(o))?;
+        act(self, Action::Decide(o))?;
+        while self.is_busy(o) {
+            act(self, Action::Execute(o))?;
         }
         Ok(())
+    }
+
+    /// Whether an operator has effects to do.
+    pub(crate) fn is_busy(&self, o: usize) -> bool {
+        let operator = self.operators.get(o);
+        operator.is_some_and(|operator| !operator.queue.is_empty())
     }
 
     fn refresh(&mut self, o: usize) {

@@ -15,6 +15,8 @@
 //! * [`crashes`]: operations in which the operator ends at every effect in turn;
 //! * [`shrink`]: the few events that it takes to break an invariant;
 //! * [`recorded`]: what an operator recorded, decided again;
+//! * [`replay`]: what is judged of it: decisions, what was seen and done, and what could have happened instead;
+//! * [`explain`]: the same in words and as a page;
 //! * [`mutants`]: decisions that are wrong on purpose;
 //! * [`museum`]: failures of other operators, replayed;
 //! * [`differential`]: what the simulated servers do beside what real ones do.
@@ -25,6 +27,7 @@ pub mod copies;
 pub mod crashes;
 pub mod differential;
 pub mod dive;
+pub mod explain;
 pub mod faults;
 pub mod history;
 pub mod invariants;
@@ -34,6 +37,7 @@ pub mod operator;
 pub mod random;
 pub mod rates;
 pub mod recorded;
+pub mod replay;
 pub mod replication;
 pub mod search;
 pub mod servers;

@@ -12,6 +12,7 @@ fn seed_1_keeps_every_invariant_and_comes_to_rest() {
         disk: Disk::Aof,
         profile: Profile::Durable,
         made_elsewhere: false,
+        faults: None,
     };
     #[rustfmt::skip]
     let events = [

@@ -32,6 +32,12 @@ const PACKAGES: [(&str, &str); 16] = [
     ("util-linux", "/usr/bin/setsid"),
 ];
 
+/// What the tests need beside these.
+const FOR_TESTS: [(&str, &str); 1] = [(
+    "chromium-headless-shell",
+    "/usr/bin/chromium-headless-shell",
+)];
+
 /// Space for sources, build cache and results when nothing is built yet, in GiB.
 const COLD: u64 = 14;
 /// Space for a cluster whose programs are built, in GiB.
@@ -73,9 +79,18 @@ pub fn disk(layout: &Layout, built: bool) -> Result<()> {
     enough(&layout.local, WARM)
 }
 
-/// Installs the Debian packages that are not there.
+/// Installs the Debian packages that are not there and the local cluster needs.
 pub fn packages(layout: &Layout, progress: &Progress) -> Result<()> {
-    let missing: Vec<&str> = PACKAGES
+    install(layout, progress, &PACKAGES)
+}
+
+/// Installs those that only tests need: a browser, in which pages are opened.
+pub fn packages_for_tests(layout: &Layout, progress: &Progress) -> Result<()> {
+    install(layout, progress, &FOR_TESTS)
+}
+
+fn install(layout: &Layout, progress: &Progress, packages: &[(&str, &str)]) -> Result<()> {
+    let missing: Vec<&str> = packages
         .iter()
         .filter(|(_, file)| !Path::new(file).exists())
         .map(|(name, _)| *name)
@@ -85,7 +100,8 @@ pub fn packages(layout: &Layout, progress: &Progress) -> Result<()> {
     }
     if !succeeds(Command::new("apt-get").arg("--version")) {
         bail!(
-            "this machine has no apt-get, and the local cluster is made of Debian packages: use Debian 12 or newer, or `cargo xtask up --context NAME` with a Kubernetes that you have"
+            "this machine has no apt-get, and {} is missing: use Debian 12 or newer, or `cargo xtask up --context NAME` with a Kubernetes that you have",
+            missing.join(", ")
         );
     }
     let what = format!("Installing Debian packages ({})", missing.join(", "));

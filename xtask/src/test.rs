@@ -109,6 +109,7 @@ pub fn run(layout: &Layout, progress: &Progress, up: impl FnOnce() -> Result<()>
     stages.run("licences and sources", || dependencies(layout, progress));
     stages.run("tests without a cluster", || {
         prerequisites::packages(layout, progress)?;
+        prerequisites::packages_for_tests(layout, progress)?;
         let valkey = images::valkey_programs(layout, progress)?;
         shown_to_user(
             cargo_test(layout)

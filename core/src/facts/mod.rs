@@ -8,6 +8,7 @@ mod known;
 mod objects;
 mod pod;
 mod server;
+mod settled;
 mod time;
 
 use serde::{Deserialize, Serialize};

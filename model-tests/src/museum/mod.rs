@@ -5,6 +5,7 @@
 
 pub mod faults;
 pub mod page;
+pub mod trace;
 
 use std::fs;
 use std::num::NonZeroU8;

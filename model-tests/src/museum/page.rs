@@ -10,6 +10,7 @@ use wellcake_core::step;
 
 use super::Piece;
 use crate::actions::Action;
+use crate::explain::words;
 use crate::invariants::Violation;
 use crate::random::End;
 use crate::world::Disk;
@@ -151,34 +152,10 @@ fn told(what: &str, note: Note) -> String {
 
 /// `None` for small steps.
 fn deed(effect: &Effect) -> Option<String> {
-    let what = match effect.verb {
-        Verb::RecordPrimary { record, .. } if effect.reason == Reason::HistoryRecorded => {
-            format!("records the history that pod {} begins", record.pod.0)
-        }
-        Verb::RecordPrimary { record, .. } if effect.reason.nature() != Nature::Upkeep => {
-            format!("records pod {} for epoch {}", record.pod.0, record.epoch.0)
-        }
-        _ if effect.reason.nature() == Nature::Upkeep => return None,
-        Verb::Promote { pod } => format!("promotes pod {}", pod.0),
-        Verb::Follow { pod, primary } => format!("has pod {} follow pod {}", pod.0, primary.0),
-        Verb::StepDown { pod } => format!("has pod {} step down", pod.0),
-        Verb::Open { pod } => format!("opens pod {}", pod.0),
-        Verb::PauseWrites { pod } => format!("pauses writes on pod {}", pod.0),
-        Verb::ResumeWrites { pod } => format!("lets writes go on on pod {}", pod.0),
-        Verb::AwaitCopy { pod, .. } => format!("waits for the rest on pod {}", pod.0),
-        Verb::CloseClients { pod } => format!("disconnects clients of pod {}", pod.0),
-        Verb::Evict { pod } => format!("evicts pod {}", pod.0),
-        Verb::ScaleIn { to } => format!("asks for {to} pods"),
-        Verb::Detach { pod } => format!("detaches pod {}", pod.0),
-        Verb::Fence { pod } => format!("has pod {} take no writes and copy from nobody", pod.0),
-        Verb::NeedReplica { pod, needed: true } => {
-            format!("has pod {} need a replica for writes", pod.0)
-        }
-        Verb::NeedReplica { pod, .. } => format!("lets pod {} take writes alone", pod.0),
-        Verb::SetRoute { pod, .. } => format!("moves traffic to pod {}", pod.0),
-        Verb::GrowVolume { pod, .. } => format!("grows the volume of pod {}", pod.0),
-        Verb::RecordPrimary { .. }
-        | Verb::Configure { .. }
+    let upkeep = effect.reason.nature() == Nature::Upkeep;
+    let told = match effect.verb {
+        Verb::RecordPrimary { .. } => !upkeep || effect.reason == Reason::HistoryRecorded,
+        Verb::Configure { .. }
         | Verb::GoBackToConfig
         | Verb::DeleteOldConfig
         | Verb::ReleaseFinalizer
@@ -187,9 +164,15 @@ fn deed(effect: &Effect) -> Option<String> {
         | Verb::Delete(_)
         | Verb::KeepRecord { .. }
         | Verb::MarkPrimaryDown { .. }
-        | Verb::SetLabel { .. } => return None,
+        | Verb::SetLabel { .. } => false,
+        _ => !upkeep,
     };
-    Some(format!("{what} (`{}`)", effect.reason.as_str()))
+    let what = match effect.verb {
+        // Both Services move together.
+        Verb::SetRoute { pod, .. } => format!("moves traffic to pod {}", pod.0),
+        _ => words::deed(effect),
+    };
+    told.then(|| format!("{what} (`{}`)", effect.reason.as_str()))
 }
 
 /// `None` for what goes on without faults and orders.

@@ -116,11 +116,15 @@ pub fn story(
     brain: Brain,
     rest: bool,
 ) -> Result<String, Violation> {
-    let mut world = scope.world()?;
+    Ok(story_from(scope.world()?, events, brain, rest))
+}
+
+/// The same from another start.
+pub fn story_from(mut world: World, events: &[Action], brain: Brain, rest: bool) -> String {
     let mut text = String::new();
     for event in events {
         if perform(&mut world, *event, brain, Some(&mut text)).is_err() {
-            return Ok(text);
+            return text;
         }
     }
     if rest {
@@ -131,16 +135,27 @@ pub fn story(
             let _ = writeln!(text, "VIOLATION {violation}");
         }
     }
-    Ok(text)
+    text
 }
 
 /// Tries every order of events of a scope, nearest first.
 pub fn search(scope: &Scope, brain: Brain, way: Way, progress: &Progress) -> Result<Seen, Broken> {
-    let begun = Instant::now();
     let start = scope.world().map_err(|violation| Broken {
         violation,
         events: Vec::new(),
     })?;
+    search_from(start, scope, brain, way, progress)
+}
+
+/// The same from another start than that of the scope.
+pub fn search_from(
+    start: World,
+    scope: &Scope,
+    brain: Brain,
+    way: Way,
+    progress: &Progress,
+) -> Result<Seen, Broken> {
+    let begun = Instant::now();
     let search = Search {
         scope,
         brain,

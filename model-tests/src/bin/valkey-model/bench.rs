@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
+use wellcake_model_tests::recorded::hour;
 
 use super::{FOUND, GOOD};
 
@@ -97,11 +98,19 @@ pub fn run(options: &Options) -> Result<u8> {
         Measure::new("explore_peak_with_rest", "B/state", Some(96.0), false),
         Measure::new("dive_seeds_of_500_events", "1/h", Some(1_000_000.0), true),
         Measure::new("dive_simulated_time", "x", Some(100_000.0), true),
+        Measure::new("replay_of_an_hour", "s", Some(1.0), false),
     ];
+    let hour = write_hour(options)?;
     for _ in 0..options.runs {
         let bare = ask(&["explore", "--scope", SCOPE, "--json", "--no-rest"])?;
         let rest = ask(&["explore", "--scope", SCOPE, "--json"])?;
         let dive = ask(&["dive", "--seeds", SEEDS, "--steps", STEPS, "--json"])?;
+        let replayed = ask(&["replay", &hour, "--json"])?;
+        let passes = number(&replayed, "passes")?;
+        ensure!(
+            passes == hour::LOOKS as f64,
+            "the trace of an hour has {passes} passes"
+        );
         let (simulated, seconds) = (
             number(&dive, "simulated_seconds")?,
             number(&dive, "seconds")?,
@@ -116,6 +125,7 @@ pub fn run(options: &Options) -> Result<u8> {
             number(&rest, "peak_bytes_per_state")?,
             number(&dive, "seeds_per_hour")?,
             simulated / seconds,
+            number(&replayed, "seconds")?,
         ];
         for (measure, value) in measures.iter_mut().zip(values) {
             measure.values.push(value);
@@ -141,6 +151,17 @@ pub fn run(options: &Options) -> Result<u8> {
     }
     let all = measures.iter().all(Measure::holds);
     Ok(if all { GOOD } else { FOUND })
+}
+
+/// Writes the trace of an hour beside the figures; answers its path.
+fn write_hour(options: &Options) -> Result<String> {
+    let path = options.out.with_file_name("hour.jsonl");
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let text = hour::trace(true).map_err(|violation| anyhow!("{violation}"))?;
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path.display().to_string())
 }
 
 /// What this program prints as JSON, run by itself, so that its memory is its own.

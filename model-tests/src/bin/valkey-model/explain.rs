@@ -1,182 +1,145 @@
-//! A recorded pass in words.
+//! A trace in words, or as a page.
 
-use std::path::PathBuf;
+use std::cmp::Ordering;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use wellcake_core::effects::{Decision, Note};
-use wellcake_core::facts::{
-    Container, Fresh, Kept, Known, Link, Ordinal, PodFacts, Port, Role, ServerFacts, Tick, Upstream,
-};
-use wellcake_model_tests::recorded::Moment;
+use anyhow::{Context, Result, bail};
+use wellcake_core::step;
+use wellcake_model_tests::explain::page::page;
+use wellcake_model_tests::explain::text::text;
+use wellcake_model_tests::explain::view::{Gather, Pass, is_news};
 
 use super::GOOD;
-use super::replay::open;
+use super::source::{Place, Source, open};
+
+/// Passes on a page.
+const MOST: usize = 400;
 
 #[derive(clap::Args)]
 pub struct Options {
-    /// The trace.
-    file: PathBuf,
-    /// Only the pass of this line; all that did, waited for or refused something if it is not given.
+    /// The trace, or a piece of the museum. `FILE@LINE` tells only the pass of this line; without a line all are told that did,
+    /// waited for or refused something.
+    file: String,
+    /// The same as `FILE@LINE`.
     #[arg(long)]
     line: Option<usize>,
+    /// Writes one page for a browser to this file, with a time line: of the newest passes, or of those around the line.
+    #[arg(long)]
+    html: Option<PathBuf>,
+    /// Passes on the page.
+    #[arg(long, default_value_t = MOST)]
+    most: usize,
 }
 
 pub fn run(options: &Options) -> Result<u8> {
-    let trace = open(&options.file)?;
-    let wanted: Vec<&Moment> = trace
-        .moments
-        .iter()
-        .filter(|moment| match options.line {
-            Some(line) => moment.line == line,
-            None => moment.decision != Decision::default(),
-        })
-        .collect();
-    if let (Some(line), true) = (options.line, wanted.is_empty()) {
-        bail!(
-            "line {line} of {} is no pass; the passes are in the lines {}",
-            options.file.display(),
-            trace
-                .moments
-                .iter()
-                .map(|moment| moment.line.to_string())
-                .collect::<Vec<_>>()
-                .join(", ")
-        );
-    }
-    for moment in wanted {
-        print!("{}", tell(moment));
+    let place = Place::of(&options.file);
+    let line = options.line.or(place.line);
+    let sources = open(&place.path, step)?;
+    let several = sources.len() > 1;
+    for (at, source) in sources.into_iter().enumerate() {
+        let name = source.name.clone();
+        match &options.html {
+            Some(path) => {
+                let path = numbered(path, at);
+                write_page(source, line, options.most, &path).with_context(|| name.clone())?;
+                println!("{name}: {}", path.display());
+            }
+            None => {
+                if several {
+                    println!("{name}:");
+                }
+                print_text(source, line).with_context(|| name.clone())?;
+            }
+        }
     }
     Ok(GOOD)
 }
 
-fn tell(moment: &Moment) -> String {
-    let mut text = vec![format!("line {} at {}", moment.line, moment.time)];
-    text.push(match moment.seen.record {
-        Some(record) => format!("  record: epoch {}, pod {}", record.epoch.0, record.pod.0),
-        None => "  record: none".to_owned(),
-    });
-    for (ordinal, pod) in moment.seen.ordinals() {
-        text.push(format!(
-            "  pod {}: {}",
-            ordinal.0,
-            pod_in_words(pod, moment.now)
-        ));
+/// The file itself for the first trace, `NAME-1.html` and so on for others.
+fn numbered(path: &Path, at: usize) -> PathBuf {
+    if at == 0 {
+        return path.to_path_buf();
     }
-    for effect in &moment.decision.effects {
-        text.push(format!(
-            "  did: {:?}, because: {}",
-            effect.verb,
-            effect.reason.doc().trim()
-        ));
-    }
-    for (word, notes) in [
-        ("waited", &moment.decision.waits),
-        ("refused", &moment.decision.refusals),
-    ] {
-        text.extend(
-            notes
-                .iter()
-                .map(|note| format!("  {word}: {}", note_in_words(*note))),
-        );
-    }
-    for outcome in &moment.outcomes {
-        let why = outcome.why.as_deref().map(|why| format!(": {why}"));
-        text.push(format!(
-            "  {:?} {} after {} ms{}",
-            outcome.effect.verb.kind(),
-            outcome.outcome,
-            outcome.millis,
-            why.unwrap_or_default()
-        ));
-    }
-    text.join("\n") + "\n"
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{stem}-{at}.html"))
 }
 
-fn note_in_words(note: Note) -> String {
-    let pod = note.pod.map(|Ordinal(pod)| format!("pod {pod}: "));
-    format!(
-        "{}{} ({})",
-        pod.unwrap_or_default(),
-        note.reason.doc().trim(),
-        note.reason.as_str()
-    )
+fn print_text(mut source: Source, line: Option<usize>) -> Result<()> {
+    let mut around = Around::default();
+    for moment in &mut source.moments {
+        let moment = moment?;
+        around.see(moment.line, line);
+        let wanted = line.map_or_else(|| is_news(&moment), |line| line == moment.line);
+        if wanted && !say(&text(&Pass::of(&moment)))? {
+            return Ok(());
+        }
+        if line.is_some_and(|line| moment.line >= line) {
+            break;
+        }
+    }
+    around.check(line)
 }
 
-fn pod_in_words(pod: &PodFacts, now: Tick) -> String {
-    let object = match pod.object {
-        Known::Absent => return "is not there".to_owned(),
-        Known::Maybe { .. } => "cannot be looked at".to_owned(),
-        Known::Seen(object) => {
-            let container = match object.value.container {
-                Container::Waiting => "has not started".to_owned(),
-                Container::Running { restarts } => format!("runs ({restarts} restarts)"),
-                Container::Terminated { restarts } => format!("ended ({restarts} restarts)"),
-            };
-            let going = if object.value.terminating {
-                ", is to go"
-            } else {
-                ""
-            };
-            format!("uid {}, {container}{going}", object.value.uid.0)
+fn write_page(mut source: Source, line: Option<usize>, most: usize, path: &Path) -> Result<()> {
+    let mut gather = Gather::new(line, most);
+    let mut around = Around::default();
+    for moment in &mut source.moments {
+        let moment = moment?;
+        around.see(moment.line, line);
+        if !gather.take(moment) {
+            break;
         }
-    };
-    let server = match pod.server {
-        Known::Absent => "no server".to_owned(),
-        Known::Maybe { since, .. } => {
-            format!("has not answered for {} ms", now.since(since).0)
-        }
-        Known::Seen(answer) => format!(
-            "answered {} ms ago: {}",
-            now.since(answer.at).0,
-            server_in_words(&answer.value)
-        ),
-    };
-    let reach = pod.reach.map(|reach| {
-        let kept = match reach.kept {
-            Kept::Never => "never connected",
-            Kept::Up => "connected",
-            Kept::Closed { .. } => "connection closed by the server",
-            Kept::TimedOut { .. } => "connection timed out",
+    }
+    around.check(line)?;
+    let story = gather.end(source.moments.is_cut());
+    std::fs::write(path, page(&story)).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Writes to the terminal. Whether anybody reads on: who looks at the first lines only has done nothing wrong.
+fn say(text: &str) -> Result<bool> {
+    match std::io::stdout().lock().write_all(text.as_bytes()) {
+        Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(false),
+        outcome => Ok(outcome.map(|()| true)?),
+    }
+}
+
+/// The passes next to a line that is none.
+#[derive(Default)]
+struct Around {
+    before: Option<usize>,
+    found: bool,
+    after: Option<usize>,
+}
+
+impl Around {
+    fn see(&mut self, at: usize, wanted: Option<usize>) {
+        let Some(wanted) = wanted else {
+            self.found = true;
+            return;
         };
-        let fresh = match reach.fresh {
-            Fresh::NotTried => "",
-            Fresh::Refused { .. } => ", then refused",
-            Fresh::TimedOut { .. } => ", then no answer",
-        };
-        format!("; {kept}{fresh}")
-    });
-    format!("{object}; {server}{}", reach.unwrap_or_default())
-}
-
-fn server_in_words(server: &ServerFacts) -> String {
-    let port = match server.port {
-        Port::Fence => "fenced",
-        Port::Client => "open",
-    };
-    let role = match server.role {
-        Role::Primary => "primary".to_owned(),
-        Role::Replica {
-            upstream,
-            link,
-            syncing,
-        } => {
-            let of = match upstream {
-                Upstream::Nobody => "nobody".to_owned(),
-                Upstream::Pod(Ordinal(pod)) => format!("pod {pod}"),
-                Upstream::Other => "an unknown address".to_owned(),
-            };
-            let link = match link {
-                Link::Up => "link up".to_owned(),
-                Link::Down { seconds } => format!("link down for {seconds} s"),
-                Link::Never => "link never up".to_owned(),
-            };
-            let syncing = if syncing { ", copying" } else { "" };
-            format!("replica of {of}, {link}{syncing}")
+        match at.cmp(&wanted) {
+            Ordering::Less => self.before = Some(at),
+            Ordering::Equal => self.found = true,
+            Ordering::Greater => self.after = self.after.or(Some(at)),
         }
-    };
-    let loading = if server.loading { ", loading" } else { "" };
-    format!(
-        "{port} {role}{loading}, history {} at {}, {} keys",
-        server.replid.0, server.offset.0, server.keys
-    )
+    }
+
+    fn check(&self, wanted: Option<usize>) -> Result<()> {
+        match (wanted, self.before, self.after) {
+            _ if self.found => Ok(()),
+            (None, ..) => bail!("there is no pass in it: nothing was recorded"),
+            (Some(line), Some(before), Some(after)) => {
+                bail!(
+                    "line {line} is no pass; the passes next to it are in the lines {before} and {after}"
+                )
+            }
+            (Some(line), Some(at), None) | (Some(line), None, Some(at)) => {
+                bail!("line {line} is no pass; the pass next to it is in line {at}")
+            }
+            (Some(line), None, None) => {
+                bail!("line {line} is no pass, and there is none in it: nothing was recorded")
+            }
+        }
+    }
 }

@@ -9,6 +9,7 @@ mod explore;
 mod replay;
 mod replay_run;
 mod shrink;
+mod source;
 
 use std::process::ExitCode;
 
@@ -65,16 +66,28 @@ enum Command {
     ///
     /// Example: valkey-model shrink 3 --mutant a_time_out_is_a_death --out shrunk
     Shrink(shrink::Options),
-    /// Decides again what an operator recorded with `--record`, and says where it would decide otherwise now. Lets a run that
-    /// `shrink --out` wrote happen again.
+    /// Judges again what an operator recorded: its decisions, what it saw and did, and what could have happened instead.
     ///
-    /// Example: valkey-model replay traces/shop_web.jsonl
+    /// Exit codes: 0 nothing found, 1 a decision is another one now or an invariant breaks, 2 the trace could not be read to its
+    /// end; the sentence names the file and the line.
     ///
-    /// Example: valkey-model replay shrunk/seed_5443.jsonl
+    /// Examples:
+    ///   valkey-model replay traces/shop_web.jsonl
+    ///   valkey-model replay traces/shop_web.jsonl --mode invariants
+    ///   valkey-model replay traces/shop_web.jsonl --mode perturb
+    ///   valkey-model replay traces/shop_web.jsonl@120 --mode diverge --faults 2
+    ///   valkey-model replay model-tests/museum/two-operators.jsonl --mode perturb
+    ///   valkey-model replay shrunk/seed_5443.jsonl
+    #[command(verbatim_doc_comment)]
     Replay(replay::Options),
-    /// Says what an operator saw, decided and did, in words.
+    /// Says what an operator saw, on which facts and by which rule it decided, what it rejected and what it did: in words, or as a page
+    /// with a time line.
     ///
-    /// Example: valkey-model explain traces/shop_web.jsonl --line 120
+    /// Examples:
+    ///   valkey-model explain traces/shop_web.jsonl@120
+    ///   valkey-model explain traces/shop_web.jsonl --html web.html
+    ///   valkey-model explain model-tests/museum/two-operators.jsonl --html two-operators.html
+    #[command(verbatim_doc_comment)]
     Explain(explain::Options),
     /// Does scripts of commands and faults to real servers, and says where they do what the model does not allow.
     ///
