@@ -11,15 +11,22 @@ use wellcake_core::facts::{Millis, Tick};
 pub struct Clock {
     origin: Instant,
     origin_millis: u64,
+    wall: fn() -> Timestamp,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// A clock that starts now, with the wall clock of the machine.
     pub fn start() -> Self {
-        let millis = Timestamp::now().as_millisecond();
+        Self::beside(Timestamp::now)
+    }
+
+    /// A clock that starts now, with another wall clock.
+    pub fn beside(wall: fn() -> Timestamp) -> Self {
+        let millis = wall().as_millisecond();
         Self {
             origin: Instant::now(),
             origin_millis: u64::try_from(millis).unwrap_or(0),
+            wall,
         }
     }
 
@@ -56,7 +63,7 @@ impl Clock {
     }
 
     /// The wall clock, for what people read.
-    pub fn wall() -> Time {
-        Time(Timestamp::now())
+    pub fn wall(&self) -> Time {
+        Time((self.wall)())
     }
 }

@@ -5,7 +5,8 @@
 //! * [`observe`]: both as facts;
 //! * [`pass`]: one task for each ValkeyCluster that looks, decides and carries out;
 //! * [`execute`]: one function for each effect;
-//! * [`events`], [`tell`], [`record`]: what is told and recorded.
+//! * [`events`], [`tell`], [`record`]: what is told and recorded;
+//! * [`outside`]: the network and the wall clock.
 //!
 //! There is no rule about Valkey in here.
 
@@ -18,6 +19,7 @@ mod leadership;
 mod manager;
 mod metrics;
 mod observe;
+pub mod outside;
 mod pass;
 mod record;
 mod router;

@@ -21,6 +21,7 @@ use crate::fetch::Fetcher;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
 use crate::observe::{Subject, View};
+use crate::outside::Outside;
 use crate::pass::{State, Worker};
 use crate::record::{Recorder, Traces};
 use crate::router::Router;
@@ -44,6 +45,8 @@ pub struct Options {
     pub traces: Arc<Traces>,
     /// Name of this process in events.
     pub instance: String,
+    /// Network and wall clock.
+    pub outside: Outside,
 }
 
 /// Why it ended before it was asked to.
@@ -72,7 +75,7 @@ pub async fn run(
     };
     let caches = Arc::new(Caches::new(&scope));
     let router = Arc::new(Router::default());
-    let clock = Clock::start();
+    let clock = Clock::beside(options.outside.wall);
     caches.watch(&client, &scope, clock, &router, &stop);
     let teller = Teller::start(client.clone(), options.instance.clone());
     let mut manager = Manager {
@@ -278,6 +281,7 @@ impl Manager {
             credentials: fetcher.credentials(),
             leadership: self.leadership.clone(),
             metrics: Arc::clone(&self.metrics),
+            network: Arc::clone(&self.options.outside.network),
         };
         let kubernetes = Kubernetes {
             client: self.client.clone(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::join_all;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
@@ -340,7 +341,7 @@ impl Worker {
             &subject.key.namespace,
             &previous,
             &words,
-            Clock::wall(),
+            self.clock.wall(),
         );
         // The marker of an outage goes with the status that tells of the outage: a write of its own before a promotion
         // would only delay that.
@@ -351,7 +352,7 @@ impl Worker {
             .copied();
         let marker = marker.filter(|effect| self.admit(effect, &look.seen).is_ok());
         if let Some(Verb::MarkPrimaryDown { down }) = marker.map(|effect| effect.verb) {
-            mark(&mut wanted, down);
+            mark(&mut wanted, down, self.clock.wall());
         }
         let patch = difference(&value(&previous), &value(&wanted))?;
         let due = (since + STATUS_AFTER).max(self.state.status_not_before.unwrap_or(since));
@@ -399,7 +400,7 @@ impl Worker {
         let mut wanted = previous.clone();
         let pod = self.view.subject.name.pod(u32::from(lost.pod.0));
         let replid = self.view.interner.text(lost.replid.0).unwrap_or_default();
-        discarded::add(&mut wanted, (lost, told), &pod, replid, Clock::wall());
+        discarded::add(&mut wanted, (lost, told), &pod, replid, self.clock.wall());
         let Some(status) = difference(&value(&previous), &value(&wanted)) else {
             // An operator that led before has written it.
             self.state.discarded.told(&lost);
@@ -468,13 +469,13 @@ const fn is_marker(effect: &Effect) -> bool {
 }
 
 /// Writes the marker that the recorded primary does not serve, or takes it away.
-fn mark(status: &mut ValkeyClusterStatus, down: bool) {
+fn mark(status: &mut ValkeyClusterStatus, down: bool, now: Time) {
     let record = status.primary_record.as_ref().filter(|_| down);
     status.primary_down_for = record.map(|record| PrimaryDownFor {
         pod_uid: record.pod_uid.clone(),
         epoch: record.epoch,
     });
-    status.primary_down_since = record.map(|_| Clock::wall());
+    status.primary_down_since = record.map(|_| now);
 }
 
 /// What became of a write of the status.

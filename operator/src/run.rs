@@ -11,6 +11,7 @@ use kube::Client;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use wellcake_interpreter::outside::Outside;
 use wellcake_interpreter::{self as interpreter, Leadership, Options, Traces};
 
 use crate::flags::Run;
@@ -55,6 +56,7 @@ pub async fn run(flags: Run) -> anyhow::Result<()> {
         record_dir: flags.record.clone(),
         traces,
         instance: me.as_str().to_owned(),
+        outside: Outside::default(),
     };
     let election = Election::new(&flags, me, timing, &client, publish);
     let work = interpreter::run(client, options, leadership, metrics, ready, stop.clone());

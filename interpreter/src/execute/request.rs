@@ -12,7 +12,6 @@ use wellcake_crds::{defaults, labels};
 use super::Failure;
 use super::kubernetes::StatusPatch;
 use super::valkey::Command;
-use crate::clock::Clock;
 use crate::observe::{Look, View};
 use crate::valkey::{Connection, Server};
 use crate::watch::{Cluster, Kept};
@@ -317,7 +316,7 @@ fn record_primary(
     let unknown = Failure::Vanished("an identity in the record is not known any more");
     let mut written =
         parse::record_status(record, &view.subject.name, &view.interner).ok_or(unknown)?;
-    written.recorded_at = Some(Clock::wall());
+    written.recorded_at = Some(view.wall());
     let mut fields = serde_json::to_value(&written).unwrap_or_default();
     if let Some(fields) = fields.as_object_mut() {
         for optional in ["claimUid", "replid", "continues", "served", "planned"] {

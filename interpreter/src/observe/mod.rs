@@ -500,6 +500,11 @@ impl View {
         }
     }
 
+    /// What the wall clock shows.
+    pub fn wall(&self) -> Time {
+        self.clock.wall()
+    }
+
     /// The server of a pod.
     pub fn server(&self, uid: PodUid) -> Option<Arc<Server>> {
         let (server, _) = self.servers.get(self.interner.text(uid.0)?)?;

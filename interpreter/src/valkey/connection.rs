@@ -12,7 +12,6 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, ErrorKind, RedisConnectionInfo, RedisError, ServerErrorKind};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use wellcake_core::parse::Info;
@@ -20,6 +19,7 @@ use wellcake_core::render::{CLIENT_PORT, FENCE_PORT, NOBODY};
 use wellcake_crds::names::OPERATOR_USER;
 
 use super::unfenced;
+use crate::outside::{Network, Stream};
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_millis(500);
@@ -128,8 +128,13 @@ pub enum Fence {
 
 /// Connects to a server on its client port and on its fence port at once and takes what answers first, logs in, and does to
 /// other connections of the operator's user on that server what `fence` says.
-pub async fn connect(address: IpAddr, password: &str, fence: Fence) -> Result<Reached, Failure> {
-    let (inner, ended) = log_in(address, Some((OPERATOR_USER, password))).await?;
+pub async fn connect(
+    network: &dyn Network,
+    address: IpAddr,
+    password: &str,
+    fence: Fence,
+) -> Result<Reached, Failure> {
+    let (inner, ended) = log_in(network, address, Some((OPERATOR_USER, password))).await?;
     let mut connection = Connection {
         inner,
         ended,
@@ -153,10 +158,11 @@ pub async fn connect(address: IpAddr, password: &str, fence: Fence) -> Result<Re
 
 /// Connects, and logs in as a user, if one is given.
 pub async fn log_in(
+    network: &dyn Network,
     address: IpAddr,
     user: Option<(&str, &str)>,
 ) -> Result<(MultiplexedConnection, CancellationToken), Failure> {
-    let stream = timeout(CONNECT, reach(address))
+    let stream = timeout(CONNECT, reach(network, address))
         .await
         .map_err(|_| Failure::TimedOut)??;
     let ended = CancellationToken::new();
@@ -185,9 +191,9 @@ pub async fn log_in(
 }
 
 /// Connects to either port.
-async fn reach(address: IpAddr) -> Result<TcpStream, Failure> {
-    let client = open(SocketAddr::new(address, CLIENT_PORT));
-    let fence = open(SocketAddr::new(address, FENCE_PORT));
+async fn reach(network: &dyn Network, address: IpAddr) -> Result<Box<dyn Stream>, Failure> {
+    let client = open(network, SocketAddr::new(address, CLIENT_PORT));
+    let fence = open(network, SocketAddr::new(address, FENCE_PORT));
     let (mut client, mut fence) = (std::pin::pin!(client), std::pin::pin!(fence));
     tokio::select! {
         first = &mut client => match first {
@@ -211,19 +217,15 @@ impl Failure {
     }
 }
 
-async fn open(address: SocketAddr) -> Result<TcpStream, Failure> {
+async fn open(network: &dyn Network, address: SocketAddr) -> Result<Box<dyn Stream>, Failure> {
     use io::ErrorKind::{ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
-    let stream = TcpStream::connect(address)
-        .await
-        .map_err(|why| match why.kind() {
-            ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable => {
-                Failure::Refused
-            }
-            _ => Failure::TimedOut,
-        })?;
-    // Commands are small and wait for nobody.
-    let _ = stream.set_nodelay(true);
-    Ok(stream)
+    let stream = network.connect(address).await;
+    stream.map_err(|why| match why.kind() {
+        ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable => {
+            Failure::Refused
+        }
+        _ => Failure::TimedOut,
+    })
 }
 
 impl Connection {
@@ -376,7 +378,7 @@ pub async fn send<T: redis::FromRedisValue>(
 /// A stream that tells when the other side ends it. The client library reads all the time, also when nothing is asked, so
 /// that the end is noticed within the time of a wake-up.
 struct Watched {
-    stream: TcpStream,
+    stream: Box<dyn Stream>,
     ended: CancellationToken,
 }
 

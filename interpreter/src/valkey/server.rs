@@ -16,6 +16,7 @@ use super::unfenced;
 use crate::clock::Clock;
 use crate::leadership::Leadership;
 use crate::metrics::Metrics;
+use crate::outside::Network;
 
 /// Pause between attempts to connect to an address that refused: a server that restarts in place is to be seen early.
 const RETRY_REFUSED: Duration = Duration::from_millis(50);
@@ -104,6 +105,8 @@ pub struct Surroundings {
     pub metrics: Arc<dyn Metrics>,
     /// What it takes to be let in by servers that another operator's template started.
     pub credentials: unfenced::Known,
+    /// How the server is reached.
+    pub network: Arc<dyn Network>,
 }
 
 impl Server {
@@ -355,11 +358,12 @@ async fn reach(
     around: &Surroundings,
 ) -> Result<Reached, Failure> {
     let credentials = around.credentials.borrow().clone();
-    let mut reached = connect(server.address, password, fence).await;
+    let network = around.network.as_ref();
+    let mut reached = connect(network, server.address, password, fence).await;
     if let (Err(Failure::Denied), Some(credentials)) = (&reached, credentials) {
         let whom = (server.uid.as_str(), server.address);
-        match unfenced::introduce(whom, password, &credentials).await {
-            Ok(()) => reached = connect(server.address, password, fence).await,
+        match unfenced::introduce(network, whom, password, &credentials).await {
+            Ok(()) => reached = connect(network, server.address, password, fence).await,
             Err(why) => {
                 if server.refused(why) {
                     around.changed.notify_one();

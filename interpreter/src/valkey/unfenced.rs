@@ -17,6 +17,7 @@ use wellcake_core::render::{self, CLIENT_PORT};
 use wellcake_crds::names::{OPERATOR_USER, REPLICATION_USER, RESERVED_USERS};
 
 use super::connection::{Failure, log_in, send};
+use crate::outside::Network;
 
 /// Tells whether the pod of a uid has an address, by the word of the API server at this moment.
 pub type Resides = Arc<dyn Fn(String, IpAddr) -> BoxFuture<'static, bool> + Send + Sync>;
@@ -47,6 +48,7 @@ pub type Known = watch::Receiver<Option<Credentials>>;
 /// # Errors
 /// What stands against it.
 pub async fn introduce(
+    network: &dyn Network,
     (uid, address): (&str, IpAddr),
     operator: &str,
     credentials: &Credentials,
@@ -55,7 +57,7 @@ pub async fn introduce(
         .clients
         .as_deref()
         .map(|password| ("default", password));
-    let mut connection = match log_in(address, user).await {
+    let mut connection = match log_in(network, address, user).await {
         Ok(reached) => reached.0,
         Err(Failure::Denied) => return Err(Login::Denied),
         Err(_) => return Err(Login::Fine),

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use wellcake_core::parse::InfoRole;
 use wellcake_core::render::CLIENT_PORT;
+use wellcake_interpreter::outside::Tcp;
 use wellcake_interpreter::valkey::{Connection, Failure, Fence, connect};
 
 use crate::process::{PASSWORD, Process};
 
 async fn reach(process: &Process) -> Connection {
-    connect(process.address, PASSWORD, Fence::Others)
+    connect(&Tcp, process.address, PASSWORD, Fence::Others)
         .await
         .map(|reached| reached.connection)
         .expect("the server answers")
@@ -37,7 +38,7 @@ async fn a_killed_server_refuses_at_once() {
     let mut process = Process::start(CLIENT_PORT, "");
     process.kill();
     let begun = Instant::now();
-    let failure = connect(process.address, PASSWORD, Fence::Others)
+    let failure = connect(&Tcp, process.address, PASSWORD, Fence::Others)
         .await
         .err();
     assert_eq!(failure, Some(Failure::Refused));
@@ -112,7 +113,7 @@ async fn roles_are_given_with_the_rights_of_the_rendered_user() {
 async fn a_new_leader_is_the_only_one_that_is_heard() {
     let process = Process::fenced();
     let mut older = reach(&process).await;
-    let newer = connect(process.address, PASSWORD, Fence::Others)
+    let newer = connect(&Tcp, process.address, PASSWORD, Fence::Others)
         .await
         .expect("the server answers");
     assert_eq!(newer.fenced, 1);
@@ -127,7 +128,9 @@ async fn a_new_leader_is_the_only_one_that_is_heard() {
 #[tokio::test]
 async fn a_wrong_password_is_a_sign_of_life() {
     let process = Process::start(CLIENT_PORT, "");
-    let failure = connect(process.address, "wrong", Fence::Others).await.err();
+    let failure = connect(&Tcp, process.address, "wrong", Fence::Others)
+        .await
+        .err();
     assert_eq!(failure, Some(Failure::Denied));
     assert!(Failure::Denied.is_proof_of_life());
 }
@@ -137,6 +140,6 @@ async fn a_server_that_hangs_is_silent_and_not_refused() {
     let listener =
         std::net::TcpListener::bind("127.78.0.1:6379").expect("an address of the test's own");
     let address = listener.local_addr().expect("bound").ip();
-    let failure = connect(address, PASSWORD, Fence::Others).await.err();
+    let failure = connect(&Tcp, address, PASSWORD, Fence::Others).await.err();
     assert_eq!(failure, Some(Failure::TimedOut));
 }

@@ -9,6 +9,7 @@ use wellcake_core::facts::{Fresh, Kept};
 use wellcake_core::reasons::Reason;
 use wellcake_core::render::{CLIENT_PORT, FENCE_PORT};
 use wellcake_interpreter::clock::Clock;
+use wellcake_interpreter::outside::Tcp;
 use wellcake_interpreter::valkey::{Pace, Server, Snapshot, Surroundings, serve};
 use wellcake_interpreter::{Leadership, Metrics};
 
@@ -60,6 +61,7 @@ fn poll(process: &Process, leads: bool) -> Polled {
         leadership: leadership.subscribe(),
         metrics: Arc::new(Uncounted),
         credentials: watch::Sender::new(None).subscribe(),
+        network: Arc::new(Tcp),
     };
     let server = Arc::new(Server::new("uid", process.address, clock.now()));
     let task = tokio::spawn(serve(Arc::clone(&server), around));

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use wellcake_core::facts::Login;
 use wellcake_core::parse::{Info, InfoRole};
+use wellcake_interpreter::outside::Tcp;
 use wellcake_interpreter::valkey::unfenced::{Credentials, introduce};
 use wellcake_interpreter::valkey::{Connection, Failure, Fence, connect};
 
@@ -23,8 +24,10 @@ fn credentials(clients: Option<&str>, resides: bool) -> Credentials {
 async fn let_in(process: &Process) -> Connection {
     let whom = ("uid", process.address);
     let known = credentials(Some(CLIENTS), true);
-    introduce(whom, PASSWORD, &known).await.expect("let in");
-    let reached = connect(process.address, PASSWORD, Fence::Others).await;
+    introduce(&Tcp, whom, PASSWORD, &known)
+        .await
+        .expect("let in");
+    let reached = connect(&Tcp, process.address, PASSWORD, Fence::Others).await;
     let mut connection = reached.expect("the server answers").connection;
     connection.admits_with(watch::Sender::new(Some(known)).subscribe());
     // What is sent to a server is decided on what it said.
@@ -56,14 +59,14 @@ fn is_linked(info: &Info) -> bool {
 #[tokio::test]
 async fn the_operator_is_let_in_by_the_password_of_clients_and_told_from_its_own_kind() {
     let process = Process::of_another_operator("");
-    let denied = connect(process.address, PASSWORD, Fence::Others).await;
+    let denied = connect(&Tcp, process.address, PASSWORD, Fence::Others).await;
     assert_eq!(denied.err(), Some(Failure::Denied));
     let mut connection = let_in(&process).await;
     let told = info(&mut connection).await;
     assert_eq!(admitted(&told), Some(false));
     assert_eq!(told.unfenced.map(|state| state.other_users), Some(false));
     let ours = Process::fenced();
-    let reached = connect(ours.address, PASSWORD, Fence::Others).await;
+    let reached = connect(&Tcp, ours.address, PASSWORD, Fence::Others).await;
     let mut ours = reached.expect("answers").connection;
     assert_eq!(info(&mut ours).await.unfenced, None);
 }
@@ -79,16 +82,19 @@ async fn who_cannot_be_let_in_is_told_why() {
         (credentials(Some(CLIENTS), false), Login::Fine),
     ];
     for (known, why) in table {
-        assert_eq!(introduce(whom, PASSWORD, &known).await, Err(why));
-        let denied = connect(process.address, PASSWORD, Fence::Others).await;
+        assert_eq!(introduce(&Tcp, whom, PASSWORD, &known).await, Err(why));
+        let denied = connect(&Tcp, process.address, PASSWORD, Fence::Others).await;
         assert_eq!(denied.err(), Some(Failure::Denied));
     }
     let open = Process::of_another_operator("user default on nopass ~* &* +@all\n");
     let whom = ("uid", open.address);
     let known = credentials(Some(CLIENTS), true);
-    assert_eq!(introduce(whom, PASSWORD, &known).await, Err(Login::Open));
+    assert_eq!(
+        introduce(&Tcp, whom, PASSWORD, &known).await,
+        Err(Login::Open)
+    );
     let known = credentials(None, true);
-    assert_eq!(introduce(whom, PASSWORD, &known).await, Ok(()));
+    assert_eq!(introduce(&Tcp, whom, PASSWORD, &known).await, Ok(()));
 }
 
 #[tokio::test]
@@ -147,7 +153,7 @@ async fn servers_of_both_templates_replicate_from_each_other() {
     let mut old = let_in(&theirs).await;
     theirs.client().await.set("key", "value").await;
     old.open().await.expect("admitted");
-    let reached = connect(ours.address, PASSWORD, Fence::Others).await;
+    let reached = connect(&Tcp, ours.address, PASSWORD, Fence::Others).await;
     let mut new = reached.expect("answers").connection;
     new.follow(theirs.address).await.expect("follows");
     until(&mut new, "a copy", |info| is_linked(info) && info.keys == 1).await;
