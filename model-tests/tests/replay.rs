@@ -347,7 +347,7 @@ fn diverge_breaks_nothing_from_a_real_decision_and_finds_a_planted_fault() {
     let broken = broken.expect_err("a pod is taken while another is missed");
     assert_eq!(broken.violation.invariant, "S12 one change at a time");
     assert!(broken.events.len() <= 3, "{:?}", broken.events);
-    let story = branch.story(&broken.events, wrong, false);
+    let story = branch.story(&broken.events, wrong, true);
     assert!(
         story.contains("VIOLATION S12 one change at a time"),
         "{story}"

@@ -186,15 +186,13 @@ fn facts_are_fresh(decision: &Decision, seen: &Observation, now: Tick) -> Result
     Ok(())
 }
 
-/// The pod that a decision promotes, with the reason.
-fn promotion(decision: &Decision) -> Option<(Ordinal, Reason)> {
-    decision
-        .effects
-        .iter()
-        .find_map(|effect| match effect.verb {
-            Verb::Promote { pod } => Some((pod, effect.reason)),
-            _ => None,
-        })
+/// The effect of a decision that promotes a pod, with the pod.
+fn promotion(decision: &Decision) -> Option<(Ordinal, &Effect)> {
+    let mut effects = decision.effects.iter();
+    effects.find_map(|effect| match effect.verb {
+        Verb::Promote { pod } => Some((pod, effect)),
+        _ => None,
+    })
 }
 
 /// S5, death: nobody is promoted while another server is seen to take writes, unless that one steps down before.
@@ -220,14 +218,16 @@ fn nobody_is_promoted_beside_a_primary(
     })
 }
 
-/// S5, choice: of the servers that answered, none holds more of the history of the one that is promoted, unless a person chose it.
+/// S5, choice: of the servers that answered, none holds more of the history of the one that is promoted, unless a person chose it. One
+/// that a primary hands over to may be behind when that is planned: the guard asks that it holds all before it is promoted.
 fn the_best_copy_wins(decision: &Decision, seen: &Observation, now: Tick) -> Result<(), Violation> {
-    let Some((winner, reason)) = promotion(decision) else {
+    let Some((winner, effect)) = promotion(decision) else {
         return Ok(());
     };
-    let chosen_by_hand = reason == Reason::PromotedByOrder;
+    let by_order = effect.reason == Reason::PromotedByOrder;
+    let planned = by_order || effect.guard.before.is_some();
     let server = |pod| seen.server(pod, now, limits::DESTRUCTIVE_AGE);
-    let Some(own) = server(winner).filter(|_| !chosen_by_hand) else {
+    let Some(own) = server(winner).filter(|_| !planned) else {
         return Ok(());
     };
     let better = seen.ordinals().map(|(pod, _)| pod).find(|pod| {
