@@ -112,11 +112,12 @@ impl World {
             template,
             replicas,
             made_elsewhere,
+            hands,
         } = source;
         (self.spec, self.disk, self.now) = (*spec, *disk, *now);
         (self.lease_until, self.connection) = (*lease_until, *connection);
         (self.zombie_writes, self.last_id) = (*zombie_writes, *last_id);
         (self.template, self.replicas) = (*template, *replicas);
-        self.made_elsewhere = *made_elsewhere;
+        (self.made_elsewhere, self.hands) = (*made_elsewhere, *hands);
     }
 }

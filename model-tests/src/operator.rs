@@ -11,6 +11,7 @@ use wellcake_core::facts::{
 use wellcake_core::limits;
 use wellcake_core::reasons::Reason;
 
+use crate::hands::Hands;
 use crate::history::Data;
 use crate::invariants::{self, Violation};
 use crate::servers::Command;
@@ -109,6 +110,7 @@ impl World {
         };
         let decision = brain(&self.spec, &seen, &Hints::default(), self.now);
         invariants::told_the_truth(self, o, &seen, &decision)?;
+        invariants::planned::one_at_a_time(self, &seen, &decision)?;
         let now = self.now;
         let Some(operator) = self.operators.get_mut(o) else {
             return Ok(None);
@@ -142,7 +144,7 @@ impl World {
             .operators
             .get(o)
             .map_or(Authority::Follower, |op| op.authority);
-        let outcome = match exec::admit(&effect, &seen, authority, self.now) {
+        let outcome = match self.hands.admit(&effect, &seen, authority, self.now) {
             Err(failure) => Err(failure.to_string()),
             Ok(()) => self.carry_out(o, &effect, &seen)?,
         };
@@ -173,6 +175,7 @@ impl World {
                 }))
             }
             Verb::RecordPrimary { record, serves } => {
+                invariants::patience::is_kept(self, seen, effect)?;
                 let written = self.write_api(o, |api| record_primary(api, record));
                 if written.is_ok() {
                     invariants::file::holds_the_copy(self, seen, &record, effect.reason)?;
@@ -213,8 +216,14 @@ impl World {
             | Verb::Configure { pod }
             | Verb::Fence { pod }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
-            Verb::Evict { pod } => self.evict(o, pod, effect),
-            Verb::ScaleIn { to } => self.scale_in(o, to),
+            Verb::Evict { pod } => {
+                invariants::planned::what_is_missing_stops_a_change(self, seen, pod)?;
+                self.evict(o, pod, effect)
+            }
+            Verb::ScaleIn { to } => {
+                invariants::planned::sleep_begins_while_the_primary_serves(self, seen, to)?;
+                self.scale_in(o, to)
+            }
             Verb::CreateCredentials
             | Verb::Apply(_)
             | Verb::Delete(_)
@@ -235,7 +244,9 @@ impl World {
             return Err("conflict: the object has been modified".to_owned());
         }
         change(&mut self.api);
-        operator.cache = self.api.clone();
+        if self.hands != Hands::OwnWritesAreNotSeen {
+            operator.cache = self.api.clone();
+        }
         Ok(())
     }
 
@@ -251,8 +262,9 @@ impl World {
             return Ok(Err("the pod is not named".to_owned()));
         };
         let reachable = self.is_reachable(uid);
+        let any = self.hands == Hands::CommandsGoToAnyProcess;
         let process = self.process_of(uid);
-        let process = process.filter(|p| Some(p.run) == effect.guard.run);
+        let process = process.filter(|p| any || Some(p.run) == effect.guard.run);
         let Some(process) = process.filter(|_| reachable) else {
             return Ok(Err("the connection is gone".to_owned()));
         };
@@ -266,26 +278,46 @@ impl World {
         let Some(command) = self.command_of(effect, seen) else {
             return Ok(Err("the primary's address is not known".to_owned()));
         };
-        if let Command::Promote { epoch, silent } = command {
-            invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
-            if effect.reason == Reason::PrimaryGone
-                && let Some(before) = seen.record.and_then(|record| record.served)
-            {
-                invariants::silence::nobody_follows(self, o, before.pod_uid)?;
-            }
-            invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
-        }
-        if let Verb::Follow { primary, .. } = effect.verb
-            && effect.reason == Reason::SecondPrimaryDemoted
-        {
-            invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
-        }
+        self.judge(o, (n, uid), effect, command, seen)?;
         self.send(uid, command);
         if frozen {
             return Ok(Err("no answer in time".to_owned()));
         }
         self.read_back(o, n, uid);
         Ok(Ok(()))
+    }
+
+    /// What must hold when a command is sent to the server of pod `n` with this uid.
+    fn judge(
+        &self,
+        o: usize,
+        (n, uid): (usize, PodUid),
+        effect: &Effect,
+        command: Command,
+        seen: &Observation,
+    ) -> Result<(), Violation> {
+        if let Command::Promote { epoch, silent } = command {
+            invariants::before_promotion(self, o, (n, uid), epoch, silent)?;
+            invariants::patience::nobody_who_is_gone_answers(self, o, uid, effect.reason)?;
+            if effect.reason == Reason::PrimaryGone
+                && let Some(before) = seen.record.and_then(|record| record.served)
+            {
+                invariants::silence::nobody_follows(self, o, before.pod_uid)?;
+            }
+            invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
+            invariants::planned::successor_has_it_on_its_volume(self, uid, effect.reason)?;
+        }
+        if let Verb::Follow { pod, primary } = effect.verb {
+            if effect.reason == Reason::SecondPrimaryDemoted {
+                invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
+            } else {
+                invariants::discarded::is_told(self, seen, (pod, uid))?;
+            }
+        }
+        if let Verb::StepDown { .. } = effect.verb {
+            invariants::planned::nobody_steps_down_in_vain(self, effect, seen)?;
+        }
+        Ok(())
     }
 
     /// The command of an effect; none where it names a pod whose address is not known.

@@ -9,6 +9,7 @@ use wellcake_core::status;
 use wellcake_crds::v1beta1::{Phase, Profile};
 
 use crate::actions::{Action, summary};
+use crate::hands::Hands;
 use crate::invariants::{self, Violation};
 use crate::operator::Brain;
 use crate::world::{Disk, World};
@@ -31,13 +32,39 @@ impl Numbers {
         (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) % bound.max(1)
     }
 
-    fn index(&mut self, bound: usize) -> usize {
+    pub(crate) fn index(&mut self, bound: usize) -> usize {
         usize::try_from(self.below(bound as u64)).unwrap_or(0)
     }
 }
 
 /// Kinds of faults and of people's wishes.
 const KINDS: u64 = 16;
+
+/// Which kinds of faults and wishes there may be, by their numbers as bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kinds {
+    /// One of all is drawn, and happens if it is among these.
+    Swarm(u64),
+    /// One of these is drawn.
+    Chosen(u64),
+}
+
+impl Kinds {
+    fn draw(self, numbers: &mut Numbers) -> Option<u64> {
+        match self {
+            Self::Swarm(swarm) => {
+                let kind = numbers.below(KINDS);
+                (swarm & (1 << kind) != 0).then_some(kind)
+            }
+            Self::Chosen(chosen) => {
+                let count = numbers.index(chosen.count_ones() as usize);
+                (0..KINDS)
+                    .filter(|kind| chosen & (1 << kind) != 0)
+                    .nth(count)
+            }
+        }
+    }
+}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +117,18 @@ pub fn run(
     walk(&mut world(seed), seed, steps, brain, trace)
 }
 
+/// The same in a given world, with effects carried out like that.
+pub(crate) fn run_with(
+    mut world: World,
+    seed: u64,
+    steps: u32,
+    brain: Brain,
+    hands: Hands,
+) -> Result<End, Violation> {
+    world.hands = hands;
+    walk(&mut world, seed, steps, brain, None)
+}
+
 /// The same without words, with the milliseconds that the world lived.
 pub fn lived(seed: u64, steps: u32, brain: Brain) -> (Result<End, Violation>, u64) {
     let mut world = world(seed);
@@ -106,7 +145,7 @@ fn walk(
 ) -> Result<End, Violation> {
     let mut numbers = Numbers::new(seed);
     // Faults of a run are of a few kinds only: so each kind meets long runs without the others.
-    let swarm = numbers.below(1 << KINDS);
+    let swarm = Kinds::Swarm(numbers.below(1 << KINDS));
     let mut left = steps;
     let next = |world: &World| {
         left = left.checked_sub(1)?;
@@ -116,7 +155,7 @@ fn walk(
 }
 
 /// Comes to life, meets the events that `next` gives, gets rid of its faults and must come to rest.
-fn live(
+pub(crate) fn live(
     world: &mut World,
     mut next: impl FnMut(&World) -> Option<Action>,
     brain: Brain,
@@ -133,7 +172,7 @@ fn live(
 /// The events of a run, up to the one that breaks an invariant.
 pub fn events(seed: u64, steps: u32, brain: Brain) -> Vec<Action> {
     let mut numbers = Numbers::new(seed);
-    let swarm = numbers.below(1 << KINDS);
+    let swarm = Kinds::Swarm(numbers.below(1 << KINDS));
     let mut events = Vec::new();
     let next = |world: &World| {
         if events.len() as u64 >= u64::from(steps) {
@@ -200,7 +239,8 @@ pub(crate) fn perform(
     result
 }
 
-fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
+/// What happens next.
+pub(crate) fn pick(world: &World, numbers: &mut Numbers, kinds: Kinds) -> Action {
     let n = numbers.index(world.pods.len());
     let o = if numbers.below(8) == 0 {
         1
@@ -232,7 +272,7 @@ fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
         91 => Action::Elect(numbers.index(2)),
         _ => {
             let lead = world.api.record.map(|record| record.pod.index());
-            fault((n, lead), o, numbers, swarm)
+            fault((n, lead), o, numbers, kinds)
         }
     }
 }
@@ -247,11 +287,15 @@ fn mend(world: &World, n: usize, numbers: &mut Numbers) -> Action {
     }
 }
 
-fn fault((n, lead): (usize, Option<usize>), o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
-    let kind = numbers.below(KINDS);
-    if swarm & (1 << kind) == 0 {
+fn fault(
+    (n, lead): (usize, Option<usize>),
+    o: usize,
+    numbers: &mut Numbers,
+    kinds: Kinds,
+) -> Action {
+    let Some(kind) = kinds.draw(numbers) else {
         return Action::Replicate(n);
-    }
+    };
     match kind {
         0 | 1 => Action::Kill(n),
         2 => Action::Delete(n),
@@ -337,7 +381,7 @@ pub(crate) fn settle_unless(
                 .is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
         quiet = if rests { quiet + 1 } else { 0 };
         if quiet == QUIET {
-            invariants::nothing_owed_is_missing(world)?;
+            invariants::rest::is_well(world)?;
             return Ok(Some(End::Settled));
         }
     }

@@ -7,6 +7,7 @@ use wellcake_core::facts::{
 };
 use wellcake_crds::v1beta1::{Profile, Topology};
 
+use crate::hands::Hands;
 use crate::history::{Data, Write};
 use crate::operator::Operator;
 use crate::servers::{Command, REPLICA_LAG};
@@ -245,6 +246,8 @@ pub struct World {
     pub replicas: u8,
     /// Whether the first template, and what was made from it, is another operator's.
     pub made_elsewhere: bool,
+    /// How operators carry effects out.
+    pub hands: Hands,
 }
 
 impl World {
@@ -274,6 +277,7 @@ impl World {
             template: 0,
             replicas: pods,
             made_elsewhere: false,
+            hands: Hands::Right,
         };
         for _ in 0..pods {
             let uid = PodUid(world.id());

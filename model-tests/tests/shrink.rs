@@ -1,7 +1,7 @@
 //! A run that breaks an invariant comes down to the few events that it takes.
 
 use wellcake_core::step;
-use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::mutants;
 use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::random::{events, replay, run};
 use wellcake_model_tests::shrink::shrink;
@@ -10,7 +10,7 @@ const STEPS: u32 = 300;
 
 fn wrong_rule() -> Brain {
     let name = "whoever_answers_leads_instead_of_waiting";
-    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+    let mutant = mutants::find(name);
     mutant.expect("it is among the mutants").brain
 }
 

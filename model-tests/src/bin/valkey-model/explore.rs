@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow};
 use wellcake_core::step;
 use wellcake_model_tests::actions::Action;
-use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::mutants;
 use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::search::scope::{Found, Scope, committed};
 use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search, story};
@@ -211,7 +211,7 @@ fn brain(options: &Options) -> Result<Brain> {
     let Some(name) = &options.mutant else {
         return Ok(step);
     };
-    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+    let mutant = mutants::find(name);
     mutant
         .map(|mutant| mutant.brain)
         .with_context(|| format!("there is no mutant {name} in model-tests/src/mutants.rs"))

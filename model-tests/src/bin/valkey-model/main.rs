@@ -6,6 +6,7 @@ mod differential;
 mod explain;
 mod explore;
 mod fuzz;
+mod mutants;
 mod replay;
 mod shrink;
 
@@ -44,6 +45,10 @@ enum Command {
     ///
     /// Example: valkey-model crash-points
     CrashPoints(crash_points::Options),
+    /// Puts wrong decisions before the tester, each of which it must find out.
+    ///
+    /// Example: valkey-model mutants --name guards_forget_the_role
+    Mutants(mutants::Options),
     /// Measures the model tester itself, on all processors.
     ///
     /// Example: valkey-model bench --runs 10
@@ -79,6 +84,7 @@ fn main() -> ExitCode {
         Command::Fuzz(options) => fuzz::run(&options),
         Command::Explore(options) => explore::run(&options),
         Command::CrashPoints(options) => crash_points::run(&options),
+        Command::Mutants(options) => mutants::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Shrink(options) => shrink::run(&options),
         Command::Replay(options) => replay::run(&options),

@@ -145,6 +145,8 @@ impl Digest<'_> {
             template,
             replicas,
             made_elsewhere,
+            // The same in all worlds of a search.
+            hands: _,
         } = world;
         self.spec(spec);
         self.pair(
