@@ -61,6 +61,13 @@ pub enum Action {
     Resize(usize),
     /// A person sends the cluster to sleep, or wakes it.
     Hibernate(bool),
+    /// A person says `REPLICAOF` to a server: another pod, or `NO ONE`.
+    Hand {
+        /// The pod of the server.
+        pod: usize,
+        /// The pod that it is to follow.
+        of: Option<usize>,
+    },
     /// The ValkeyCluster is deleted and made anew; its claims stay.
     Renew,
     /// A pod is deleted and its server ends in order.
@@ -120,6 +127,7 @@ impl Action {
             Self::Watch(o) | Self::Look(o) | Self::Decide(o) | Self::Execute(o) => o < 2,
             Self::Crash(o) | Self::Elect(o) => o < 2,
             Self::Poll { operator, pod, .. } => operator < 2 && pod < pods,
+            Self::Hand { pod, of } => pod < pods && of.is_none_or(|of| of < pods),
             Self::Resize(asked) => (1..=pods).contains(&asked),
             // A person may ask for a pod that there is not.
             Self::Ask(_) | Self::Write | Self::Change => true,
@@ -290,6 +298,7 @@ impl World {
             Action::Change => self.change_template(),
             Action::Resize(pods) => self.resize(pods),
             Action::Hibernate(asleep) => self.hibernate(asleep),
+            Action::Hand { pod, of } => self.say_replicaof(pod, of),
             Action::Terminate(n) => {
                 if let Some(pod) = self.pods.get_mut(n).filter(|pod| pod.exists) {
                     pod.terminating = true;

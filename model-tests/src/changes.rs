@@ -4,7 +4,11 @@ use wellcake_core::effects::Effect;
 use wellcake_core::facts::{Known, Ordinal};
 
 use crate::invariants::{self, Violation};
+use crate::servers::Command;
 use crate::world::{Disk, World};
+
+/// Epochs of what leads by hand are beyond those of any record.
+const BY_HAND: u32 = 1 << 30;
 
 impl World {
     /// A person changes what pods are made from. The operator's Apply is taken for granted.
@@ -26,6 +30,18 @@ impl World {
         self.spec.pods = pods;
         self.spec.generation += 1;
         self.apply_replicas();
+    }
+
+    /// A person says `REPLICAOF` to a server: another pod, or `NO ONE`. What it acknowledges then counts for no epoch of the record.
+    pub fn say_replicaof(&mut self, n: usize, of: Option<usize>) {
+        let address = of.and_then(|of| self.pods.get(of)).map(|pod| pod.addr);
+        let Some(uid) = self.pods.get(n).map(|pod| pod.uid) else {
+            return;
+        };
+        match address {
+            Some(address) => self.send(uid, Command::Follow(address)),
+            None => self.promote(uid, BY_HAND + u32::from(uid.0)),
+        }
     }
 
     /// A person sends the cluster to sleep, or wakes it.

@@ -114,11 +114,12 @@ impl World {
             made_elsewhere,
             // Only random runs have any.
             faults: _,
+            hands,
         } = source;
         (self.spec, self.disk, self.now) = (*spec, *disk, *now);
         (self.lease_until, self.connection) = (*lease_until, *connection);
         (self.zombie_writes, self.last_id) = (*zombie_writes, *last_id);
         (self.template, self.replicas) = (*template, *replicas);
-        self.made_elsewhere = *made_elsewhere;
+        (self.made_elsewhere, self.hands) = (*made_elsewhere, *hands);
     }
 }

@@ -9,9 +9,10 @@ use wellcake_crds::v1beta1::Profile;
 use crate::actions::Action;
 use crate::faults::kind::Tally;
 use crate::faults::runs::{Chance, arrange};
+use crate::hands::Hands;
 use crate::invariants::Violation;
 use crate::operator::Brain;
-use crate::random::{End, KINDS, Numbers, live, pick};
+use crate::random::{End, KINDS, Kinds, Numbers, live, pick};
 use crate::rates::Rates;
 use crate::search::digest::{Names, digest};
 use crate::world::{Disk, World};
@@ -185,10 +186,10 @@ impl Dive {
             left = left.checked_sub(1)?;
             let mut action = match &mut chance {
                 Some(chance) => chance.next(world),
-                None => pick(world, &mut numbers, self.swarm),
+                None => pick(world, &mut numbers, Kinds::Swarm(self.swarm)),
             };
             if !self.rates.let_happen(action, &mut numbers) {
-                action = pick(world, &mut numbers, 0);
+                action = pick(world, &mut numbers, Kinds::Swarm(0));
             }
             each(world, action);
             Some(action)
@@ -199,6 +200,17 @@ impl Dive {
     /// How it ends. `trace` gets a line for each event when it is given.
     pub fn run(&self, brain: Brain, trace: Option<&mut String>) -> Result<End, Violation> {
         self.walk(&mut self.start.world(), brain, trace, |_, _| ())
+    }
+
+    /// How it ends in a given world, with effects carried out like that.
+    pub(crate) fn run_in(
+        &self,
+        mut world: World,
+        brain: Brain,
+        hands: Hands,
+    ) -> Result<End, Violation> {
+        world.hands = hands;
+        self.walk(&mut world, brain, None, |_, _| ())
     }
 
     /// How it ends, and in which world.

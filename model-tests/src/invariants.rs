@@ -2,13 +2,16 @@
 
 pub mod discarded;
 pub mod file;
+pub mod patience;
+pub mod planned;
+pub mod rest;
 pub mod silence;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use wellcake_core::effects::Decision;
-use wellcake_core::facts::{Observation, PodUid, Port};
+use wellcake_core::facts::{Observation, PodUid, Port, ServerFacts};
 use wellcake_core::reasons::Reason;
 use wellcake_core::{limits, status};
 
@@ -114,13 +117,7 @@ pub fn planned_moves_are_lossless(
     uid: PodUid,
     reason: Reason,
 ) -> Result<(), Violation> {
-    let planned = [
-        Reason::HandoverOrdered,
-        Reason::PrimaryLeaves,
-        Reason::PrimaryIsReplaced,
-        Reason::PrimaryIsScaledIn,
-    ];
-    if !planned.contains(&reason) {
+    if !planned::HANDOVERS.contains(&reason) {
         return Ok(());
     }
     let winner = process_of(world, uid);
@@ -261,8 +258,12 @@ fn empty_never_wins(world: &World, o: usize, n: usize, winner: &Process) -> Resu
     }
     let holder = world.pods.iter().enumerate().find(|(other, pod)| {
         let seen_empty = |run| {
-            let sight = world.operators.get(o).and_then(|op| *op.sight.get(*other)?);
-            sight == Some((run, false))
+            let operator = world.operators.get(o);
+            let sight = operator.and_then(|op| *op.sight.get(*other)?);
+            let newest = operator.and_then(|op| op.pods.get(*other)?.server.value());
+            let shows_data =
+                |server: &ServerFacts| server.run == run && (server.keys > 0 || server.is_fed());
+            sight == Some((run, false)) && !newest.is_some_and(shows_data)
         };
         let memory = pod.process.as_ref().is_some_and(|p| {
             holds_some(&p.data) && !(is_fed_unseen(world, p) && seen_empty(p.run))

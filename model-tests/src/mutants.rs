@@ -1,7 +1,15 @@
-//! Decisions that are wrong on purpose: each forgets one fact, one part of a guard, or one rule of order. What the invariants
-//! do not notice of them, they would not notice of a change of the core either.
+//! Decisions that are wrong on purpose, and right ones that are carried out wrongly: each forgets one fact, one part of a guard, or
+//! one rule of order. What the invariants do not notice of them, they would not notice of a change of the core either.
+//!
+//! * this file: facts that are forgotten or believed without reason, effects that are left out or done too early;
+//! * [`guards`]: parts of guards;
+//! * [`rules`]: rules that only some worlds need;
+//! * [`objects`]: rules of objects and directives;
+//! * [`executor`]: how effects are carried out;
+//! * [`means`]: by what each is found out;
+//! * [`kill`]: whether it is.
 
-use wellcake_core::effects::{Decision, Effect, Guard, Held, InSync, Verb};
+use wellcake_core::effects::{Decision, Effect, Guard, Verb};
 use wellcake_core::facts::{
     Container, Epoch, Fresh, Hints, Kept, Known, Link, Observation, Offset, Ordinal, PodFacts,
     Port, Reachability, Record, Replid, Role, ServerFacts, SpecFacts, Stamped, Tick, Upstream,
@@ -10,25 +18,57 @@ use wellcake_core::reasons::Reason;
 use wellcake_core::step;
 use wellcake_crds::v1beta1::Profile;
 
+use crate::hands::Hands;
 use crate::operator::Brain;
 
-/// A decision that is wrong on purpose.
+/// A decision that is wrong on purpose, or one that is carried out wrongly.
 #[derive(Clone, Copy)]
 pub struct Mutant {
     /// Its name, which says what it does wrong.
     pub name: &'static str,
     /// The decision.
     pub brain: Brain,
+    /// How it is carried out.
+    pub hands: Hands,
 }
 
 macro_rules! mutants {
-    ($($name:ident: $brain:expr,)+) => {
-        /// All of them.
-        pub const MUTANTS: &[Mutant] = &[$(Mutant { name: stringify!($name), brain: $brain },)+];
+    ($list:ident, $($name:ident: $brain:expr,)+) => {
+        /// Wrong decisions.
+        pub const $list: &[Mutant] = &[$(Mutant {
+            name: stringify!($name),
+            brain: $brain,
+            hands: Hands::Right,
+        },)+];
     };
 }
 
+mod executor;
+mod guards;
+pub mod kill;
+pub mod means;
+mod objects;
+mod rules;
+
+/// All of them.
+pub fn all() -> impl Iterator<Item = &'static Mutant> {
+    let lists = [
+        MUTANTS,
+        guards::GUARDS,
+        rules::RULES,
+        objects::OBJECTS,
+        executor::EXECUTOR,
+    ];
+    lists.into_iter().flatten()
+}
+
+/// One of them.
+pub fn find(name: &str) -> Option<&'static Mutant> {
+    all().find(|mutant| mutant.name == name)
+}
+
 mutants! {
+    MUTANTS,
     // Facts that are forgotten or believed without reason.
     old_answers_count_as_new: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
         servers(seen, |answer| answer.at = now);
@@ -154,18 +194,6 @@ mutants! {
         });
     }),
 
-    // Guards.
-    guards_forget_the_epoch: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.epoch = None),
-    guards_forget_pod_and_process: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| {
-        guard.pod = None;
-        guard.run = None;
-    }),
-    guards_forget_the_role: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.replica = None),
-    guards_forget_what_others_hold: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.absent = Held::Nothing),
-
-    guards_forget_the_copy: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.copied = false),
-    guards_forget_the_primary_before: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.before = None),
-
     // Handovers.
     a_handover_is_a_death: |spec, seen, hints, now| on(spec, seen, hints, now, |seen| {
         record(seen, |record| record.planned = false);
@@ -198,7 +226,6 @@ mutants! {
             replace_all(seen, effects, |pod| Some(pod) == leads);
         }
     }),
-    guards_forget_who_is_in_sync: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.in_sync = InSync::NotAsked),
     pods_are_taken_away_whoever_leads: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
         if seen.objects.replicas_applied > spec.pods {
             effects.push(Effect { verb: Verb::ScaleIn { to: spec.pods }, guard: Guard::NONE, reason: Reason::ScaledIn });
@@ -302,8 +329,6 @@ mutants! {
     replicas_are_not_detached: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
         effects.retain(|effect| !matches!(effect.verb, Verb::Detach { .. }));
     }),
-    guards_forget_silence: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.silent = None),
-    guards_forget_who_is_foremost: |spec, seen, hints, now| guarded(spec, seen, hints, now, |guard| guard.foremost = false),
     a_silent_primary_is_recorded_as_dead: |spec, seen, hints, now| but(spec, seen, hints, now, |effects| {
         for effect in effects.iter_mut().filter(|e| e.reason == Reason::SilentPrimarySucceeded) {
             if let Verb::RecordPrimary { record, .. } = &mut effect.verb {

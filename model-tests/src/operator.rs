@@ -14,6 +14,7 @@ use wellcake_core::reasons::Reason;
 use crate::faults::api::Class;
 use crate::faults::kind::Kind;
 use crate::faults::servers::Fate;
+use crate::hands::Hands;
 use crate::history::Data;
 use crate::invariants::{self, Violation};
 use crate::servers::Command;
@@ -112,6 +113,7 @@ impl World {
         };
         let decision = brain(&self.seen_spec(o), &seen, &self.hints(o), self.now);
         invariants::told_the_truth(self, o, &seen, &decision)?;
+        invariants::planned::one_at_a_time(self, &seen, &decision)?;
         let now = self.now;
         let Some(operator) = self.operators.get_mut(o) else {
             return Ok(None);
@@ -147,7 +149,7 @@ impl World {
             .operators
             .get(o)
             .map_or(Authority::Follower, |op| op.authority);
-        let outcome = match exec::admit(&effect, &seen, authority, self.now) {
+        let outcome = match self.hands.admit(&effect, &seen, authority, self.now) {
             Err(failure) => Err(failure.to_string()),
             Ok(()) => self.carry_out_or_not(o, &effect, &seen)?,
         };
@@ -199,6 +201,7 @@ impl World {
                 }))
             }
             Verb::RecordPrimary { record, serves } => {
+                invariants::patience::is_kept(self, seen, effect)?;
                 let written = self.write_api(o, Class::Status, |api| record_primary(api, record));
                 if written.is_ok() {
                     invariants::file::holds_the_copy(self, seen, &record, effect.reason)?;
@@ -245,8 +248,14 @@ impl World {
             | Verb::Configure { pod }
             | Verb::Fence { pod }
             | Verb::CloseClients { pod } => self.command(o, pod, effect, seen),
-            Verb::Evict { pod } => self.evict(o, pod, effect),
-            Verb::ScaleIn { to } => self.scale_in(o, to),
+            Verb::Evict { pod } => {
+                invariants::planned::what_is_missing_stops_a_change(self, seen, pod)?;
+                self.evict(o, pod, effect)
+            }
+            Verb::ScaleIn { to } => {
+                invariants::planned::sleep_begins_while_the_primary_serves(self, seen, to)?;
+                self.scale_in(o, to)
+            }
             Verb::Apply(object) => {
                 self.apply_object(object);
                 Ok(Ok(()))
@@ -304,6 +313,7 @@ impl World {
         }
         change(&mut self.api);
         match each {
+            _ if self.hands == Hands::OwnWritesAreNotSeen => {}
             true => change(&mut operator.cache),
             false => operator.cache = self.api.clone(),
         }
@@ -322,8 +332,9 @@ impl World {
             return Ok(Err("the pod is not named".to_owned()));
         };
         let reachable = self.is_reachable(uid);
+        let any = self.hands == Hands::CommandsGoToAnyProcess;
         let process = self.process_of(uid);
-        let process = process.filter(|p| Some(p.run) == effect.guard.run);
+        let process = process.filter(|p| any || Some(p.run) == effect.guard.run);
         let Some(process) = process.filter(|_| reachable) else {
             return Ok(Err("the connection is gone".to_owned()));
         };
@@ -364,38 +375,6 @@ impl World {
         }
         self.read_back(o, n, uid);
         Ok(Ok(()))
-    }
-
-    /// What must hold right before a command is sent.
-    fn judge(
-        &self,
-        o: usize,
-        (pod, uid): (Ordinal, PodUid),
-        effect: &Effect,
-        seen: &Observation,
-        command: Command,
-    ) -> Result<(), Violation> {
-        match command {
-            Command::Promote { epoch, .. } if self.is_ordered(effect.guard.epoch) => {
-                invariants::one_promotion_per_epoch(self, uid, epoch)?;
-            }
-            Command::Promote { epoch, silent } => {
-                invariants::before_promotion(self, o, (pod.index(), uid), epoch, silent)?;
-                if effect.reason == Reason::PrimaryGone
-                    && let Some(before) = seen.record.and_then(|record| record.served)
-                {
-                    invariants::silence::nobody_follows(self, o, before.pod_uid)?;
-                }
-                invariants::planned_moves_are_lossless(self, uid, effect.reason)?;
-            }
-            _ => {}
-        }
-        if let Verb::Follow { primary, .. } = effect.verb
-            && effect.reason == Reason::SecondPrimaryDemoted
-        {
-            invariants::discarded::is_counted(self, seen, ((pod, uid), primary))?;
-        }
-        Ok(())
     }
 
     /// The command of an effect; none where it names a pod whose address is not known.

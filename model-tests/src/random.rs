@@ -11,6 +11,7 @@ use wellcake_crds::v1beta1::Phase;
 use crate::actions::{Action, summary};
 use crate::dive::{Dive, Start};
 use crate::faults::Mishap;
+use crate::hands::Hands;
 use crate::invariants::{self, Violation};
 use crate::operator::Brain;
 use crate::world::World;
@@ -41,6 +42,32 @@ impl Numbers {
 
 /// Kinds of faults and of people's wishes.
 pub(crate) const KINDS: u64 = 16;
+
+/// Which kinds of faults and wishes there may be, by their numbers as bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kinds {
+    /// One of all is drawn, and happens if it is among these.
+    Swarm(u64),
+    /// One of these is drawn.
+    Chosen(u64),
+}
+
+impl Kinds {
+    fn draw(self, numbers: &mut Numbers) -> Option<u64> {
+        match self {
+            Self::Swarm(swarm) => {
+                let kind = numbers.below(KINDS);
+                (swarm & (1 << kind) != 0).then_some(kind)
+            }
+            Self::Chosen(chosen) => {
+                let count = numbers.index(chosen.count_ones() as usize);
+                (0..KINDS)
+                    .filter(|kind| chosen & (1 << kind) != 0)
+                    .nth(count)
+            }
+        }
+    }
+}
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +111,17 @@ pub fn run(
     trace: Option<&mut String>,
 ) -> Result<End, Violation> {
     Dive::even(seed, steps).run(brain, trace)
+}
+
+/// The same in a given world, with effects carried out like that.
+pub(crate) fn run_with(
+    world: World,
+    seed: u64,
+    steps: u32,
+    brain: Brain,
+    hands: Hands,
+) -> Result<End, Violation> {
+    Dive::even(seed, steps).run_in(world, brain, hands)
 }
 
 /// Comes to life, meets the events that `next` gives, gets rid of its faults and must come to rest.
@@ -145,7 +183,7 @@ pub(crate) fn perform(
 }
 
 /// The next event of a run.
-pub(crate) fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
+pub(crate) fn pick(world: &World, numbers: &mut Numbers, kinds: Kinds) -> Action {
     let n = numbers.index(world.pods.len());
     let o = if numbers.below(8) == 0 {
         1
@@ -177,7 +215,7 @@ pub(crate) fn pick(world: &World, numbers: &mut Numbers, swarm: u64) -> Action {
         91 => Action::Elect(numbers.index(2)),
         _ => {
             let lead = world.api.record.map(|record| record.pod.index());
-            fault((n, lead), o, numbers, swarm)
+            fault((n, lead), o, numbers, kinds)
         }
     }
 }
@@ -192,11 +230,15 @@ fn mend(world: &World, n: usize, numbers: &mut Numbers) -> Action {
     }
 }
 
-fn fault((n, lead): (usize, Option<usize>), o: usize, numbers: &mut Numbers, swarm: u64) -> Action {
-    let kind = numbers.below(KINDS);
-    if swarm & (1 << kind) == 0 {
+fn fault(
+    (n, lead): (usize, Option<usize>),
+    o: usize,
+    numbers: &mut Numbers,
+    kinds: Kinds,
+) -> Action {
+    let Some(kind) = kinds.draw(numbers) else {
         return Action::Replicate(n);
-    }
+    };
     match kind {
         0 | 1 => Action::Kill(n),
         2 => Action::Delete(n),
@@ -286,7 +328,7 @@ pub(crate) fn settle_unless(
                 .is_some_and(|told| told.phase == Phase::Ready && told.ready_condition.0);
         quiet = if rests { quiet + 1 } else { 0 };
         if quiet == QUIET {
-            invariants::nothing_owed_is_missing(world)?;
+            invariants::rest::is_well(world)?;
             return Ok(Some(End::Settled));
         }
     }

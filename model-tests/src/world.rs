@@ -8,6 +8,7 @@ use wellcake_core::facts::{
 use wellcake_crds::v1beta1::{Profile, Topology};
 
 use crate::faults::standing::{Ails, Faults};
+use crate::hands::Hands;
 use crate::history::{Data, Write};
 use crate::operator::Operator;
 use crate::servers::{Command, REPLICA_LAG};
@@ -251,6 +252,8 @@ pub struct World {
     pub made_elsewhere: bool,
     /// Faults that stand beside those above; only random runs have any.
     pub faults: Option<Box<Faults>>,
+    /// How operators carry effects out.
+    pub hands: Hands,
 }
 
 impl World {
@@ -281,6 +284,7 @@ impl World {
             replicas: pods,
             made_elsewhere: false,
             faults: None,
+            hands: Hands::Right,
         };
         for _ in 0..pods {
             let uid = PodUid(world.id());

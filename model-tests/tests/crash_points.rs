@@ -5,7 +5,7 @@ use std::time::Instant;
 use wellcake_core::step;
 use wellcake_model_tests::crashes::all::all;
 use wellcake_model_tests::crashes::operations::OPERATIONS;
-use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::mutants;
 
 #[test]
 fn every_operation_reaches_its_goal_wherever_the_operator_ends_once_or_twice() {
@@ -58,7 +58,7 @@ const CANARIES: [&str; 4] = [
 #[test]
 fn wrong_decisions_break_an_operation() {
     for name in CANARIES {
-        let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+        let mutant = mutants::find(name);
         let mutant = mutant.expect("it is among the mutants");
         let tried = all(mutant.brain, false, 2, |_, _| {});
         let broken = tried.iter().flat_map(|own| &own.broken);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use wellcake_core::step;
-use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::mutants;
 use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::search::scope::{Found, Scope, committed};
 use wellcake_model_tests::search::{Broken, Progress, Seen, Way, search};
@@ -92,7 +92,7 @@ const CANARIES: [(&str, &str); 18] = [
 fn wrong_decisions_are_found_out_within_their_scope() {
     let mut survivors = Vec::new();
     for (name, in_scope) in CANARIES {
-        let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+        let mutant = mutants::find(name);
         let mutant = mutant.expect("it is among the mutants");
         let begun = Instant::now();
         match explore(&scope(in_scope), mutant.brain, 2) {

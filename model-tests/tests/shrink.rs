@@ -4,7 +4,7 @@ use std::process::Command;
 
 use wellcake_core::step;
 use wellcake_model_tests::dive::{Dive, Start};
-use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::mutants;
 use wellcake_model_tests::operator::Brain;
 use wellcake_model_tests::random::{events, replay, run};
 use wellcake_model_tests::shrink::saved::{Head, SCHEMA, Saved};
@@ -14,7 +14,7 @@ const STEPS: u32 = 300;
 
 fn wrong_rule() -> Brain {
     let name = "whoever_answers_leads_instead_of_waiting";
-    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
+    let mutant = mutants::find(name);
     mutant.expect("it is among the mutants").brain
 }
 
@@ -66,7 +66,7 @@ const DIVES: u64 = 12;
 #[test]
 fn deep_runs_of_wrong_decisions_come_down_to_at_most_fifteen_events_in_the_median() {
     let mut lengths = Vec::new();
-    for mutant in MUTANTS.iter().step_by(EVERY) {
+    for mutant in mutants::all().step_by(EVERY) {
         for seed in 0..DIVES {
             let dive = Dive::of(seed, None);
             let all = dive.events(mutant.brain);

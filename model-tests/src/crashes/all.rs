@@ -88,6 +88,33 @@ pub fn all(
     whole.collect()
 }
 
+/// The first violation in an operation with one end of the operator at each crash point, and the number of runs until then.
+pub fn first(operation: &Operation, brain: Brain) -> (u64, Option<Violation>) {
+    let mut runs = 0;
+    for place in PLACES.into_iter().filter(|place| operation.is_for(*place)) {
+        for other in [false, true] {
+            let part = Part {
+                operation,
+                place,
+                other,
+                brain,
+            };
+            let mut tried = Tried::default();
+            for point in part.next_points(&mut tried, &[]) {
+                if tried.broken.is_empty() {
+                    tried.points += 1;
+                    part.next_points(&mut tried, &[point]);
+                }
+            }
+            runs += tried.points + 1;
+            if let Some(broken) = tried.broken.into_iter().next() {
+                return (runs, Some(broken.violation));
+            }
+        }
+    }
+    (runs, None)
+}
+
 impl Tried {
     fn add(&mut self, other: Self) {
         self.points += other.points;

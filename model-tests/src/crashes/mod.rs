@@ -203,7 +203,7 @@ impl Run<'_> {
                 format!("pod {left:?} is there and the cluster sleeps")
             });
         }
-        invariants::nothing_owed_is_missing(world)
+        invariants::rest::is_well(world)
     }
 
     fn turn(&mut self, turn: u32) -> Result<Option<Decision>, Violation> {

@@ -5,7 +5,7 @@ use super::standing::Faults;
 use wellcake_core::facts::{Login, Object, ObjectState};
 
 use crate::actions::Action;
-use crate::random::{self, Numbers, pick};
+use crate::random::{self, Kinds, Numbers, pick};
 use crate::world::World;
 
 /// A world that all kinds of faults may meet, as a seed finds it.
@@ -81,7 +81,7 @@ impl Chance {
     pub(crate) fn next(&mut self, world: &World) -> Action {
         let numbers = &mut self.numbers;
         if numbers.below(self.one_in) > 0 {
-            return pick(world, numbers, self.few);
+            return pick(world, numbers, Kinds::Swarm(self.few));
         }
         let o = match numbers.below(8) {
             0 => 1,

@@ -1,12 +1,12 @@
 //! What must hold where a second primary is demoted.
 
 use wellcake_core::discarded;
-use wellcake_core::facts::{Observation, Ordinal, PodUid};
+use wellcake_core::facts::{Observation, Ordinal, PodUid, ServerFacts};
 use wellcake_core::limits;
 
 use super::{Violation, process_of, require};
 use crate::history::WRITE_BYTES;
-use crate::world::World;
+use crate::world::{Process, World};
 
 /// S17: where the bytes that the demotion of a second primary throws away are counted, every write that it holds and the primary
 /// does not is in them, up to what it answered last.
@@ -39,4 +39,18 @@ pub fn is_counted(
         "S17 what a demotion loses is counted",
         || format!("{lost} bytes of writes are lost, {bytes} are counted, {later} came later"),
     )
+}
+
+/// S17: a server that was seen to take writes as a primary is made a replica only by who says so, and counts what that loses.
+pub fn is_told(
+    world: &World,
+    seen: &Observation,
+    (pod, uid): (Ordinal, PodUid),
+) -> Result<(), Violation> {
+    let told = seen.server_of(pod, uid, world.now, limits::DESTRUCTIVE_AGE);
+    let leads = told.is_some_and(ServerFacts::serves_writes)
+        && process_of(world, uid).is_some_and(Process::serves);
+    require(!leads, "S17 a demotion is told as one", || {
+        format!("pod {pod:?} takes writes and is made a replica")
+    })
 }

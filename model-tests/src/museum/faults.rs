@@ -8,12 +8,14 @@ use wellcake_core::facts::{
 use wellcake_core::reasons::Reason;
 use wellcake_core::{limits, step};
 
+use crate::hands::Hands;
 use crate::mutants::Mutant;
 
 /// All of them.
 pub const FAULTS: &[Mutant] = &[
     Mutant {
         name: "the_first_pod_is_always_the_primary",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut decision = step(spec, seen, hints, now);
             install_first(seen, &mut decision);
@@ -22,6 +24,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "the_first_pod_leads_when_nobody_does",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut decision = step(spec, seen, hints, now);
             if answering(seen).all(|(_, _, server)| server.role != Role::Primary) {
@@ -32,6 +35,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_pod_that_goes_is_waited_for",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let leads = seen.record.and_then(|record| seen.pod(record.pod));
             let goes = leads.and_then(|pod| pod.object.value());
@@ -43,6 +47,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "one_unseen_server_stops_everything",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let unseen = |server| matches!(server, Known::Maybe { .. });
             if seen.pods.iter().any(|pod| unseen(pod.server)) {
@@ -53,6 +58,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "nobody_is_promoted_during_a_rollout",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut decision = step(spec, seen, hints, now);
             let outdated = seen.pods.iter().any(|pod| {
@@ -72,6 +78,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "every_server_that_starts_is_a_primary",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut decision = step(spec, seen, hints, now);
             for (pod, guard, server) in answering(seen) {
@@ -85,6 +92,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_replica_that_runs_is_in_sync",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut seen = seen.clone();
             believe_all(&mut seen);
@@ -103,10 +111,12 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_missed_probe_is_a_death",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| missed_is_dead(spec, seen, hints, now),
     },
     Mutant {
         name: "an_old_marker_is_a_death",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let marked = seen.primary_down_since;
             if marked.is_some_and(|at| now.since(at) > limits::SILENCE) {
@@ -117,6 +127,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "a_pod_is_replaced_in_every_pass",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut decision = step(spec, seen, hints, now);
             replace_next(seen, &mut decision);
@@ -125,6 +136,7 @@ pub const FAULTS: &[Mutant] = &[
     },
     Mutant {
         name: "fewer_pods_are_asked_for_at_once",
+        hands: Hands::Right,
         brain: |spec, seen, hints, now| {
             let mut decision = step(spec, seen, hints, now);
             if seen.objects.replicas_applied > spec.pods {

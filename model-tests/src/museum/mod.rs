@@ -18,7 +18,7 @@ use wellcake_crds::v1beta1::Profile;
 
 use crate::actions::Action;
 use crate::invariants::{Violation, require};
-use crate::mutants::{MUTANTS, Mutant};
+use crate::mutants::{self, Mutant};
 use crate::operator::Brain;
 use crate::random::{End, heal, settle};
 use crate::world::{Disk, World};
@@ -149,7 +149,7 @@ impl Piece {
 
     /// The decision that has the fault of the report.
     pub fn wrong(&self) -> Option<&'static Mutant> {
-        let mut all = faults::FAULTS.iter().chain(MUTANTS);
+        let mut all = faults::FAULTS.iter().chain(mutants::all());
         all.find(|mutant| mutant.name == self.head.wrong)
     }
 

@@ -203,6 +203,8 @@ pub(crate) fn in_words(event: Action) -> Option<String> {
         Action::Resize(pods) => format!("A person asks for {pods} pods."),
         Action::Hibernate(true) => "A person sends the cluster to sleep.".to_owned(),
         Action::Hibernate(false) => "A person wakes the cluster.".to_owned(),
+        Action::Hand { pod, of: None } => format!("A person has pod {pod} lead."),
+        Action::Hand { pod, of: Some(of) } => format!("A person has pod {pod} follow pod {of}."),
         Action::Renew => "The ValkeyCluster is deleted and made anew; volumes stay.".to_owned(),
         Action::Delete(n) => format!("Pod {n} is gone; its server ended in order."),
         Action::DeleteByForce(n) => format!("Pod {n} is deleted by force; its server lives on."),

@@ -1,6 +1,7 @@
 //! Everything that could have happened from one pass on: the world of the pass, and every order of events within a bound.
 
 use crate::actions::Action;
+use crate::hands::Hands;
 use crate::operator::Brain;
 use crate::recorded::Moment;
 use crate::search::scope::{Budget, Fault, Looks, Scope, Start};
@@ -46,6 +47,7 @@ impl Branch {
             pods: moment.spec.pods,
             disk: start.disk,
             profile: moment.spec.profile,
+            hands: Hands::Right,
             operators: start.operators.len(),
             start: Start::Settled,
             looks: Looks::Whole,

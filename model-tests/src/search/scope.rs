@@ -8,6 +8,7 @@ use wellcake_core::step;
 use wellcake_crds::v1beta1::Profile;
 
 use crate::actions::Action;
+use crate::hands::Hands;
 use crate::invariants::Violation;
 use crate::operator;
 use crate::random::settle;
@@ -45,6 +46,9 @@ pub struct Scope {
     pub depth: u32,
     /// What a complete search finds.
     pub found: Option<Found>,
+    /// How operators carry effects out.
+    #[serde(skip)]
+    pub hands: Hands,
 }
 
 /// What a complete search finds.
@@ -180,6 +184,7 @@ impl Scope {
         if self.start == Start::Settled {
             settle(&mut world, step, None)?;
         }
+        world.hands = self.hands;
         Ok(world)
     }
 

@@ -6,6 +6,7 @@ mod differential;
 mod dive;
 mod explain;
 mod explore;
+mod mutants;
 mod replay;
 mod replay_run;
 mod shrink;
@@ -16,7 +17,6 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use wellcake_core::step;
-use wellcake_model_tests::mutants::MUTANTS;
 use wellcake_model_tests::operator::Brain;
 
 /// What went well.
@@ -54,6 +54,10 @@ enum Command {
     ///
     /// Example: valkey-model crash-points
     CrashPoints(crash_points::Options),
+    /// Puts wrong decisions before the tester, each of which it must find out.
+    ///
+    /// Example: valkey-model mutants --name guards_forget_the_role
+    Mutants(mutants::Options),
     /// Measures the model tester itself, on all processors.
     ///
     /// Example: valkey-model bench --runs 10
@@ -108,8 +112,7 @@ fn brain(mutant: Option<&str>) -> Result<Brain> {
     let Some(name) = mutant else {
         return Ok(step);
     };
-    let mutant = MUTANTS.iter().find(|mutant| mutant.name == name);
-    mutant
+    wellcake_model_tests::mutants::find(name)
         .map(|mutant| mutant.brain)
         .with_context(|| format!("there is no mutant {name} in model-tests/src/mutants.rs"))
 }
@@ -119,6 +122,7 @@ fn main() -> ExitCode {
         Command::Dive(options) => dive::run(&options),
         Command::Explore(options) => explore::run(&options),
         Command::CrashPoints(options) => crash_points::run(&options),
+        Command::Mutants(options) => mutants::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Shrink(options) => shrink::run(&options),
         Command::Replay(options) => replay::run(&options),

@@ -147,6 +147,8 @@ impl Digest<'_> {
             replicas,
             made_elsewhere,
             faults: _,
+            // The same in all worlds of a search.
+            hands: _,
         } = world;
         self.spec(spec);
         self.pair(
