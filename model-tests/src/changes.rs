@@ -1,7 +1,7 @@
 //! What people change about the pods, and what operators take away for it.
 
 use wellcake_core::effects::Effect;
-use wellcake_core::facts::{Known, Ordinal};
+use wellcake_core::facts::{Known, Object, ObjectState, Ordinal};
 
 use crate::invariants::{self, Violation};
 use crate::servers::Command;
@@ -13,12 +13,21 @@ const BY_HAND: u32 = 1 << 30;
 impl World {
     /// A person changes what pods are made from. The operator's Apply is taken for granted.
     pub fn change_template(&mut self) {
-        self.template = self.template.saturating_add(1);
+        if !self.is_not_taken_over() {
+            self.template = self.template.saturating_add(1);
+        }
+    }
+
+    /// Whether the StatefulSet is still another operator's: what a person asks for changes no template of it.
+    fn is_not_taken_over(&self) -> bool {
+        let faults = self.faults.as_deref();
+        let state = faults.and_then(|faults| faults.objects[Object::StatefulSet as usize]);
+        state == Some(ObjectState::Theirs)
     }
 
     /// Without any pod of it, the template of another operator is not kept.
     pub(crate) fn leave_template(&mut self) {
-        if self.made_elsewhere && self.template == 0 {
+        if self.made_elsewhere && self.template == 0 && !self.is_not_taken_over() {
             self.template = 1;
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use wellcake_model_tests::museum::page::{index, page};
 use wellcake_model_tests::museum::read;
-use wellcake_model_tests::mutants::MUTANTS;
+use wellcake_model_tests::mutants;
 use wellcake_model_tests::shrink::rust_test::rust_test;
 use wellcake_model_tests::shrink::saved::Saved;
 use wellcake_model_tests::shrink::sequence::sequence;
@@ -63,7 +63,7 @@ fn the_shrunk_example_breaks_what_it_says_and_its_test_and_diagram_are_made_from
     let text = fs::read_to_string(root.join("shrunk/example.jsonl")).expect("it can be read");
     let saved = Saved::parse(&text).unwrap_or_else(|why| panic!("{why}"));
     let wrong = saved.head.wrong.as_deref();
-    let mutant = MUTANTS.iter().find(|mutant| Some(mutant.name) == wrong);
+    let mutant = wrong.and_then(mutants::find);
     let brain = mutant.expect("it is among the mutants").brain;
     let violation = saved.replay(brain, None).expect_err("it breaks something");
     assert_eq!(violation.invariant, saved.head.breaks);

@@ -311,7 +311,8 @@ pub fn lead(
         ..Guard::NONE
     };
     // The one that is gone may be heard of again, or feed another one, until the end.
-    let gone = |of: &Served| reason == Reason::PrimaryGone && seen.is_gone(of.pod, of.pod_uid);
+    let of_its_end = matches!(reason, Reason::PrimaryGone | Reason::PrimaryReturned);
+    let gone = |of: &Served| of_its_end && seen.is_gone(of.pod, of.pod_uid);
     let before = seen.record.map(|before| [before.own(), before.truth()]);
     let gone = before.into_iter().flatten().find(gone);
     let ours = Guard {

@@ -50,7 +50,7 @@ async fn when_the_server_of_the_primary_is_killed_a_replica_leads_and_nothing_is
 /// The operator's own recording holds the promotions, and the core decides the same on what it recorded.
 async fn recorded_is_decided_the_same_again(space: &Space, cluster: &Applied) -> Result<()> {
     let text = operator::trace(&space.client, &space.name, cluster.name.as_str()).await?;
-    let trace = recorded::read(text.as_bytes())?;
+    let trace = recorded::read::read(text.as_bytes())?;
     for moment in &trace.moments {
         let again = moment.decided_otherwise();
         ensure!(again.is_none(), "line {}: {again:?}", moment.line);

@@ -217,8 +217,11 @@ pub struct Rejected {
     pub unless: Vec<&'static str>,
 }
 
+/// Takes a shortcoming away from what was given of a pod.
+type Mend = fn(&mut Given, Ordinal);
+
 /// What may be wrong with a pod that was not chosen.
-const SHORTCOMINGS: [(&str, fn(&mut Given, Ordinal)); 9] = [
+const SHORTCOMINGS: [(&str, Mend); 9] = [
     ("it did not answer", answers),
     ("its answer is old", is_fresh),
     ("it holds less", holds_most),

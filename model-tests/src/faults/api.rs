@@ -199,17 +199,18 @@ impl World {
         let now = self.now;
         if let Some(faults) = self.faults.as_deref_mut() {
             let roll = faults.arranged.roll;
-            let state = faults.object(object);
-            if object == Object::Config && *state == Some(ObjectState::Differs) {
+            let state = *faults.object(object);
+            if object == Object::Config && state == Some(ObjectState::Differs) {
                 faults.arranged.old_configs = 1;
             }
-            let keeps = object == Object::StatefulSet && elsewhere && !roll;
+            let kept = state == Some(ObjectState::Kept);
+            let keeps = object == Object::StatefulSet && elsewhere && !kept;
             *faults.object(object) = Some(match keeps {
                 true => ObjectState::Kept,
                 false => ObjectState::Matches,
             });
             faults.changed_at = now;
-            if object == Object::StatefulSet && elsewhere && roll {
+            if object == Object::StatefulSet && elsewhere && roll && !keeps {
                 self.template = 1;
             }
         }

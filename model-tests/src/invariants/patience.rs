@@ -70,8 +70,8 @@ fn durable_data_is_waited_for(
     )
 }
 
-/// S3, volumes: after the restart of every server one that lacks an owed write leads only once it has waited for the pods that are
-/// not seen and whose volumes hold it.
+/// S3, volumes: after the restart of every server of a Durable cluster one that lacks an owed write leads only once it has waited
+/// for the pods that are not seen and whose volumes hold it.
 fn volumes_are_waited_for(
     world: &World,
     seen: &Observation,
@@ -83,7 +83,8 @@ fn volumes_are_waited_for(
         .processes()
         .any(|(_, it)| was_linked(it) && !it.syncing && !it.primary);
     let waited = world.now.since(winner.started) >= limits::RETURN_OF_OTHERS;
-    if copies || waited || winner.primary || was_linked(winner) {
+    let durable = world.spec.profile == Profile::Durable;
+    if !durable || copies || waited || winner.primary || was_linked(winner) {
         return Ok(());
     }
     let asked = usize::from(world.replicas);
@@ -109,7 +110,12 @@ pub fn nobody_who_is_gone_answers(
     winner: PodUid,
     reason: Reason,
 ) -> Result<(), Violation> {
-    if !matches!(reason, Reason::PrimaryDied | Reason::PrimaryGone) {
+    let of_its_end = [
+        Reason::PrimaryDied,
+        Reason::PrimaryGone,
+        Reason::PrimaryReturned,
+    ];
+    if !of_its_end.contains(&reason) {
         return Ok(());
     }
     let operator = world.operators.get(o);
@@ -119,7 +125,9 @@ pub fn nobody_who_is_gone_answers(
             .and_then(|known| known.fresh(world.now, limits::DESTRUCTIVE_AGE));
         let leads = told
             .is_some_and(|server| server.run == zombie.process.run && server.role == Role::Primary);
-        zombie.uid != winner && leads && zombie.process.serves()
+        // One that began by itself is not the one that was recorded.
+        let serves = zombie.process.serves() && !zombie.process.is_by_itself();
+        zombie.uid != winner && leads && serves
     });
     require(lives.is_none(), "S5 death is proven", || {
         format!(

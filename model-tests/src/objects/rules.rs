@@ -162,7 +162,7 @@ fn nothing_is_made_without_a_password(case: Case<'_>) -> Result<(), Violation> {
     let without = case.lacks_password() && !made && case.does(makes);
     require_of(
         case,
-        !without && !(made && creates),
+        !(without || made && creates),
         "S18 nothing is made without a password",
     )
 }
@@ -204,12 +204,15 @@ fn only_small_volumes_grow(case: Case<'_>) -> Result<(), Violation> {
     require_of(case, holds, "L6 only small volumes grow")
 }
 
-/// S12: a file that differs by what running servers take is written only once all of them took it.
+/// S12: a file that differs by what running servers take is written only once all of them took it. No pod of another operator's
+/// template mounts it.
 fn the_file_follows_the_servers(case: Case<'_>) -> Result<(), Violation> {
     let differs = case.state(Object::Config) == Some(ObjectState::Differs);
     let mut servers = case.current();
     let all_took_it = servers.all(|server| server.directives == Directives::Set);
-    let holds = !(differs && case.applies(Object::Config)) || all_took_it;
+    let template = case.state(Object::StatefulSet);
+    let mounted = !matches!(template, Some(ObjectState::Kept | ObjectState::RollAsked));
+    let holds = !(differs && mounted && case.applies(Object::Config)) || all_took_it;
     require_of(case, holds, "S12 the file follows the servers")
 }
 
@@ -267,7 +270,7 @@ fn who_is_deleted_is_left_alone(case: Case<'_>) -> Result<(), Violation> {
     let unserved = case.spec.unserved.is_some() && case.does(makes);
     require_of(
         case,
-        !(case.spec.deleting && touched) && !unserved,
+        !(unserved || case.spec.deleting && touched),
         "S18 what is not served is left alone",
     )
 }

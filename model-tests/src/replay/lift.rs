@@ -274,18 +274,18 @@ impl<'a> Lifting<'a> {
     fn unheard(&mut self, ordinal: Ordinal, uid: PodUid) -> Process {
         let mut process = self.world.boot(None);
         let record = self.moment.seen.record;
-        if let Some(record) = record.filter(|it| it.pod == ordinal && it.pod_uid == uid) {
-            if let Some(replid) = record.replid {
-                process.primary = true;
-                process.port = Port::Client;
-                process.epoch = record.epoch.0;
-                process.configured = true;
-                process.data = self
-                    .histories
-                    .all_of(replid, self.moment.seen.primary_offset);
-                let write = self.world.id();
-                process.data.write(write, self.world.disk == Disk::Aof);
-            }
+        if let Some(record) = record.filter(|it| it.pod == ordinal && it.pod_uid == uid)
+            && let Some(replid) = record.replid
+        {
+            process.primary = true;
+            process.port = Port::Client;
+            process.epoch = record.epoch.0;
+            process.configured = true;
+            process.data = self
+                .histories
+                .all_of(replid, self.moment.seen.primary_offset);
+            let write = self.world.id();
+            process.data.write(write, self.world.disk == Disk::Aof);
         }
         process
     }

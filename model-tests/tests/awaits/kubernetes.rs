@@ -283,7 +283,7 @@ impl Cluster {
     pub fn show_pods(&mut self) {
         for n in 0..self.world.pods.len() {
             let pod = &self.world.pods[n];
-            let shown = pod.exists.then(|| Shown {
+            let shown = pod.exists.then_some(Shown {
                 uid: pod.uid,
                 addr: pod.addr,
                 terminating: pod.terminating,

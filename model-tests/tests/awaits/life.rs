@@ -178,7 +178,7 @@ impl Life {
             .unwrap_or_default();
         drop(self.runtime);
         lock(cluster).operator_ended(late);
-        let trace = recorded::read(text.as_bytes()).map_err(|why| broken(why.to_string()))?;
+        let trace = recorded::read::read(text.as_bytes()).map_err(|why| broken(why.to_string()))?;
         let other = trace
             .moments
             .iter()

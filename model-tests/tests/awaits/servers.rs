@@ -171,7 +171,7 @@ impl Cluster {
         let line = text
             .lines()
             .rfind(|line| line.contains("\"kind\":\"pass\""))?;
-        let trace = recorded::read(format!("{line}\n").as_bytes()).expect("a trace");
+        let trace = recorded::read::read(format!("{line}\n").as_bytes()).expect("a trace");
         let effects = trace.moments.first()?.decision.effects.clone();
         effects
             .into_iter()
