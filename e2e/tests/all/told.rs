@@ -48,7 +48,10 @@ async fn secrets(space: &Space) -> Result<Vec<String>> {
     let words = texts.iter().flat_map(|text| text.split_whitespace());
     let secret = |word: &&str| {
         let hash = word.len() == 65 && word.starts_with('#');
-        hash || (word.len() >= 32 && word.chars().all(char::is_alphanumeric))
+        hash || (word.len() >= 32
+            && word
+                .chars()
+                .all(|c| c.is_alphanumeric() || "-_".contains(c)))
     };
     let mut found: Vec<String> = words.filter(secret).map(str::to_owned).collect();
     found.sort();
